@@ -43,7 +43,11 @@ class RerankerUnavailable(Unavailable):
 
 
 class ChatUnavailable(Unavailable):
-    message = N_("The chat model did not answer: %(reason)s.")
+    message = N_("The language model did not answer: %(reason)s.")
+
+
+class EndpointUnreachable(ChatUnavailable):
+    message = N_("Could not reach %(address)s.")
 
 
 class TooManyAnswers(Unavailable):

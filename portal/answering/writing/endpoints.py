@@ -14,7 +14,7 @@ import httpx
 
 from portal.domain.addresses import plain_address
 from portal.domain.openai_protocol import DEFAULT_API_BASE, authorization
-from portal.errors import ChatUnavailable, InvalidInput
+from portal.errors import ChatUnavailable, EndpointUnreachable, InvalidInput
 from portal.settings.base import http_address
 
 _TIMEOUT_S = 5.0
@@ -63,16 +63,14 @@ def check_address(value: str) -> str:
 
 
 def list_models(api_base: str, api_key: str | None) -> tuple[str, ...]:
-    """Return the names of the models that an endpoint serves. Raises ChatUnavailable, with a reason
-    that contains neither the key nor the endpoint's response."""
+    """Return the names of the models that an endpoint serves. Raises ChatUnavailable, whose
+    message contains neither the key nor the endpoint's response."""
     headers = authorization(api_key or "")
     try:
         body = _download(f"{api_base}/models", headers)
         return _names(json.loads(body))
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise ChatUnavailable(
-            "its endpoint cannot be reached (%(error)s)", error=type(error).__name__
-        ) from error
+        raise EndpointUnreachable(address=api_base) from error
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ChatUnavailable("its endpoint sends no list of models") from error
 

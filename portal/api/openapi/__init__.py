@@ -20,8 +20,8 @@ INFO = {
         "`POST /api/auth/token` and send it as `Authorization: Bearer …`.\n\n"
         "Errors are `{error: {code, message, request_id, details?}}`, and under `/api/v1` the same "
         "inside `{success: false, data: null, error}`. `code` is stable, for programs; `message` "
-        "follows `Accept-Language` (`zh-CN`, `en`). What one may not see answers exactly like what "
-        "does not exist: 404. Every answer carries `X-Request-ID`; a request may bring its own "
+        "follows `Accept-Language` (`zh-CN`, `en`). Items you cannot access return 404, as if "
+        "they did not exist. Every answer carries `X-Request-ID`; a request may bring its own "
         "(8 to 64 letters, digits, dots, dashes)."
     ),
     "contact": {"name": "The Portal authors"},

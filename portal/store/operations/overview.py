@@ -8,19 +8,17 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from portal.domain.overview import Day
+from portal.store.operations.questions import ANSWERS
 
 _DAYS = text(
-    """
-    WITH days AS (
+    ANSWERS
+    + """, days AS (
         SELECT CAST(day AS date) AS day
         FROM generate_series(current_date - (:days - 1), current_date, interval '1 day') day
     ), answered AS (
         SELECT CAST(created_at AS date) AS day, count(*) AS answers,
-               count(*) FILTER (WHERE status IN ('abstained', 'unavailable')) AS unanswered
-        FROM messages
-        WHERE role = 'assistant' AND status <> 'streaming'
-          AND created_at >= current_date - (:days - 1)
-        GROUP BY 1
+               count(*) FILTER (WHERE unanswered) AS unanswered
+        FROM flagged GROUP BY 1
     ), worked AS (
         SELECT CAST(finished_at AS date) AS day,
                count(*) FILTER (WHERE status = 'ready') AS read,

@@ -17,15 +17,15 @@ from sqlalchemy.orm import Session
 
 from portal.store.models import EvaluationQuestionRow
 
-# An answer counts as stale when a document that it cites has another text now, or none. Replies to
-# greetings and to requests for a summary are no answers: nothing was searched, so that no model
-# embedded the question, and no chunk was consulted for them.
 _MAX_QUESTIONS = 50
 _MAX_DOCUMENTS = 20
-_ANSWERS = """
+# The answers of the last `days`, for reports. One counts as stale when a document that it cites has
+# another text now, or none. Replies to greetings and to requests for a summary are no answers:
+# nothing was searched, so that no model embedded the question, and no chunk was consulted for them.
+ANSWERS = """
     WITH answers AS (
         SELECT a.*, cited.is_low, COALESCE(cited.is_stale, false) AS is_stale, cited.titles,
-               cited.document_ids,
+               cited.sources,
                (SELECT q.content FROM messages q
                 WHERE q.conversation_id = a.conversation_id AND q.role = 'user'
                   AND q.position < a.position
@@ -39,7 +39,10 @@ _ANSWERS = """
                        FILTER (WHERE c.was_cited) AS is_stale,
                    count(*) AS found,
                    array_agg(c.title ORDER BY c.marker) FILTER (WHERE c.was_cited) AS titles,
-                   array_agg(d.id ORDER BY c.marker) FILTER (WHERE c.was_cited) AS document_ids
+                   jsonb_agg(jsonb_build_object(
+                       'id', d.id, 'title', c.title, 'file_name', d.file_name,
+                       'created_at', d.created_at, 'is_in_trash', d.deleted_at IS NOT NULL
+                   ) ORDER BY c.marker) FILTER (WHERE c.was_cited AND d.id IS NOT NULL) AS sources
             FROM citations c
             LEFT JOIN documents d ON d.id = c.document_id AND d.purged_at IS NULL
             LEFT JOIN jobs j ON j.id = d.current_job_id
@@ -61,7 +64,7 @@ _ANSWERS = """
     )
 """
 _WEEKS = text(
-    _ANSWERS
+    ANSWERS
     + """
     SELECT CAST(date_trunc('week', created_at) AS date) AS week, count(*) AS answers,
            count(*) FILTER (WHERE unanswered) AS unanswered,
@@ -72,13 +75,13 @@ _WEEKS = text(
     """
 )
 _QUESTIONS = text(
-    _ANSWERS
+    ANSWERS
     + """
     SELECT f.id, f.created_at, f.question, f.unanswered, f.low_confidence, f.not_useful, f.stale,
            f.feedback_reason AS reason,
            COALESCE(CAST(f.retrieval ->> 'enabled_count' AS integer), 0) AS enabled_count,
            COALESCE(CAST(f.retrieval ->> 'document_count' AS integer), 0) AS document_count,
-           COALESCE(f.titles, '{}') AS titles, COALESCE(f.document_ids, '{}') AS document_ids,
+           COALESCE(f.sources, '[]') AS sources,
            e.message_id IS NOT NULL AS is_kept
     FROM flagged f LEFT JOIN evaluation_questions e ON e.message_id = f.id
     WHERE f.question IS NOT NULL
@@ -126,9 +129,20 @@ class Week:
 
 
 @dataclass(frozen=True, slots=True)
+class CitedSource:
+    """A document that an answer cites, under the title that it had then."""
+
+    id: UUID
+    title: str
+    file_name: str
+    created_at: datetime
+    is_in_trash: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ReportedQuestion:
-    """A question whose answer needs attention, by the answer's id. `titles` and `document_ids` are
-    what the answer cites; the id of a document that is gone is None."""
+    """A question whose answer needs attention, by the answer's id. `sources` are the documents that
+    the answer cites, each once, without those that are gone."""
 
     id: UUID
     created_at: datetime
@@ -140,15 +154,8 @@ class ReportedQuestion:
     reason: str | None
     enabled_count: int
     document_count: int
-    titles: Sequence[str]
-    document_ids: Sequence[UUID | None]
+    sources: Sequence[CitedSource]
     is_kept: bool
-
-    @property
-    def documents(self) -> dict[UUID, str]:
-        """Return the titles of the documents that the answer cites and that are still there."""
-        cited = zip(self.document_ids, self.titles, strict=True)
-        return {document_id: title for document_id, title in cited if document_id is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +197,22 @@ def find_question(session: Session, message_id: UUID, *, days: int) -> ReportedQ
 
 
 def _read_reported(session: Session, values: dict[str, Any]) -> list[ReportedQuestion]:
-    return [ReportedQuestion(**row) for row in session.execute(_QUESTIONS, values).mappings()]
+    rows = session.execute(_QUESTIONS, values).mappings()
+    return [ReportedQuestion(**{**row, "sources": _sources(row["sources"])}) for row in rows]
+
+
+def _sources(cited: Sequence[dict[str, Any]]) -> list[CitedSource]:
+    found = (
+        CitedSource(
+            UUID(one["id"]),
+            one["title"],
+            one["file_name"],
+            datetime.fromisoformat(one["created_at"]),
+            one["is_in_trash"],
+        )
+        for one in cited
+    )
+    return list({source.id: source for source in found}.values())
 
 
 def list_cited(session: Session, *, days: int) -> list[CitedDocument]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from flask import render_template, request, url_for
@@ -12,6 +11,7 @@ from portal.http import context, hosts
 from portal.http.recent_sign_in import require_recent_sign_in
 from portal.services.documents.intake import quotas
 from portal.services.people import accounts, invitations, second_factors
+from portal.web import shown_once
 from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, see_other
 
@@ -27,9 +27,9 @@ def show() -> Answer:
 @require_recent_sign_in
 def invite() -> Answer:
     invitation = invitations.invite(*context.caller())
-    # The link is shown only in this response, so this does not redirect.
     link = hosts.external_url(url_for("sign_in.show_invitation", token=invitation.secret))
-    return _page(invitation=invitation, invitation_link=link)
+    shown_once.hold("invitation", invitation_link=link, link_expires_at=invitation.expires_at)
+    return see_other(url_for("admin.show"))
 
 
 @blueprint.post("/invitations/<uuid:invitation_id>/withdraw")
@@ -55,7 +55,7 @@ def remove_second_factors(user_id: UUID) -> Answer:
     return see_other(url_for("admin.show"), gettext("Two-step verification removed."))
 
 
-def _page(**more: Any) -> str:
+def _page() -> str:
     user = context.user()
     values = {
         "accounts": accounts.list_accounts(context.services(), user),
@@ -63,7 +63,7 @@ def _page(**more: Any) -> str:
         "used_bytes": quotas.use_by_owner(context.services(), user),
         "user": user,
         "open_invitations": invitations.list_invitations(context.services(), user),
-        "invitation": None,
         "invitation_link": None,
     }
-    return render_template("pages/operations/admin.html", **(values | more))
+    shown = shown_once.take("invitation")
+    return render_template("pages/operations/admin.html", **(values | shown))

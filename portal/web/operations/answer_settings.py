@@ -8,7 +8,7 @@ from flask import render_template, request, url_for
 from flask_babel import gettext
 
 from portal.answering.writing.endpoints import SERVERS
-from portal.errors import ChatUnavailable, PortalError
+from portal.errors import PortalError
 from portal.http import context
 from portal.http.messages import error_message
 from portal.http.recent_sign_in import require_recent_sign_in
@@ -31,10 +31,8 @@ def connect() -> Answer:
     address, key = request.form.get("api_base", ""), request.form.get("api_key", "")
     try:
         endpoint = writers.connect(*context.caller(), address, key)
-    except ChatUnavailable as error:
-        return _refuse(error)
     except PortalError as error:
-        return _page(error=error_message(error), api_base=address), error.status
+        return _page(address_error=error_message(error), api_base=address), error.status
     return _done(gettext("Connected. Models found: %(count)s.", count=len(endpoint.models)))
 
 
@@ -50,7 +48,7 @@ def load_models() -> Answer:
     try:
         endpoint = writers.load_models(*context.caller())
     except PortalError as error:
-        return _refuse(error)
+        return _page(address_error=error_message(error)), error.status
     return _done(gettext("Models found: %(count)s.", count=len(endpoint.models)))
 
 
@@ -85,10 +83,6 @@ def _done(message: str) -> Answer:
     return see_other(url_for("admin_answers.show"), message)
 
 
-def _refuse(error: PortalError) -> Answer:
-    return see_other(url_for("admin_answers.show"), error_message(error), kind="error")
-
-
 def _page(**changes: Any) -> str:
     services, user = context.caller()
     overview = writers.show(services, user)
@@ -105,5 +99,6 @@ def _page(**changes: Any) -> str:
         "model": (writer.model if writer else None) or "",
         "trial": None,
         "error": None,
+        "address_error": None,
     }
     return render_template("pages/operations/admin_answers.html", **(values | changes))

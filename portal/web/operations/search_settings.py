@@ -11,7 +11,7 @@ from flask import render_template, request, url_for
 from flask_babel import format_decimal, gettext
 from pydantic import ValidationError
 
-from portal.domain.search import Fusion, Normalisation
+from portal.domain.search import Normalisation
 from portal.errors import N_, InvalidInput
 from portal.http import context
 from portal.http.messages import error_message
@@ -67,7 +67,7 @@ WORDS = {
 }
 WEIGHTS = ("semantic_weight", "bm25_weight")
 CHOICES: dict[str, dict[StrEnum, str]] = {
-    "fusion": {one: explanations.VALUES[one] for one in Fusion},
+    "fusion": explanations.FUSION_WORDS,
     "normalisation": {one: explanations.VALUES[one] for one in Normalisation},
 }
 

@@ -23,12 +23,18 @@ from portal.services.documents.intake import quotas
 from portal.services.operations import account_deletion
 from portal.services.people import accounts, second_factors, sessions
 from portal.services.people.federation import oidc_accounts
+from portal.web import shown_once
 from portal.web.blueprint import PageBlueprint
 from portal.web.i18n import language
 from portal.web.layout import Answer, remember, see_other
 from portal.web.people import preferences
 from portal.web.people.confirming import WRONG_PASSWORD
-from portal.web.people.sign_in import PasswordsDiffer, continue_sign_in, provider_label
+from portal.web.people.sign_in import (
+    PasswordsDiffer,
+    continue_sign_in,
+    provider_label,
+    require_same,
+)
 from portal.web.people.users import FATE_WORDS, read_fate
 
 DAY_S = 24 * 3600
@@ -54,7 +60,7 @@ blueprint = PageBlueprint("account", __name__, "/account")
 
 @blueprint.get("")
 def show() -> Answer:
-    return _page()
+    return _page(**shown_once.take("token"))
 
 
 @blueprint.post("/password")
@@ -63,8 +69,7 @@ def change_password() -> Answer:
     services, user = context.services(), context.session_user()
     new = request.form.get("new", "")
     try:
-        if new != request.form.get("new_again", ""):
-            raise PasswordsDiffer
+        require_same(new, request.form.get("new_again", ""))
         with counting_failure():
             verified = accounts.change_password(
                 services, user, current=request.form.get("current", ""), new=new
@@ -119,8 +124,8 @@ def create_token() -> Answer:
     except (InvalidInput, TooManyTokens) as error:
         values = {"token_error": error_message(error), "token_name": name, "token_scope": scope}
         return _page(**values), error.status
-    # Shown in this one response and never again, hence no redirect.
-    return _page(new_token=secret, new_token_name=name)
+    shown_once.hold("token", new_token=secret, new_token_name=name)
+    return see_other(url_for("account.show") + "#tokens")
 
 
 @blueprint.post("/tokens/<uuid:token_id>/revoke")

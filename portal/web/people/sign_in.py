@@ -23,7 +23,7 @@ from portal.http import clients, context, cookies
 from portal.http.credentials import Credentials, read_credentials
 from portal.http.hosts import external_url
 from portal.http.messages import error_message
-from portal.services.people import accounts, administration, invitations, sessions
+from portal.services.people import accounts, administration, invitations, passwords, sessions
 from portal.services.people.federation import oidc_sign_ins
 from portal.services.people.second_factors import pending_sign_ins
 from portal.web.blueprint import PageBlueprint
@@ -38,6 +38,24 @@ blueprint = PageBlueprint("sign_in", __name__, mark=context.public)
 class PasswordsDiffer(InvalidInput):
     code = "passwords_differ"
     message = N_("The passwords do not match.")
+
+
+class ShortPasswordsDiffer(WeakPassword):
+    message = N_(
+        "The password is too short, and the passwords do not match. Use at least %(min)s "
+        "characters."
+    )
+
+
+def require_same(password: str, again: str) -> None:
+    """Compare the two entries of a new password. Raises PasswordsDiffer, ShortPasswordsDiffer."""
+    if password == again:
+        return
+    try:
+        passwords.check_length(password)
+    except WeakPassword as error:
+        raise ShortPasswordsDiffer(**error.params) from error
+    raise PasswordsDiffer
 
 
 @blueprint.get("/login")
@@ -109,8 +127,7 @@ def accept_invitation(token: str) -> Answer:
     invitation = invitations.find_invitation(services, token)
     credentials = read_credentials()
     try:
-        if credentials.password != request.form.get("password_again", ""):
-            raise PasswordsDiffer
+        require_same(credentials.password, request.form.get("password_again", ""))
         invitations.accept_invitation(
             services, token, name=credentials.name, password=credentials.password
         )
@@ -140,8 +157,7 @@ def show_password_reset(token: str) -> Answer:
 def reset_password(token: str) -> Answer:
     password = request.form.get("password", "")
     try:
-        if password != request.form.get("password_again", ""):
-            raise PasswordsDiffer
+        require_same(password, request.form.get("password_again", ""))
         administration.finish_password_reset(context.services(), token, password=password)
     except InvalidInput as error:
         return _reset_page(token, error=error_message(error)), error.status

@@ -18,6 +18,7 @@ from portal.http.recent_sign_in import require_recent_sign_in
 from portal.services.documents.intake import quotas
 from portal.services.operations import account_deletion
 from portal.services.people import accounts, administration, sessions
+from portal.web import shown_once
 from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, see_other
 
@@ -35,7 +36,7 @@ blueprint = PageBlueprint(
 
 @blueprint.get("")
 def show(user_id: UUID) -> Answer:
-    return _page(user_id)
+    return _page(user_id, **shown_once.take(f"password of {user_id}"))
 
 
 @blueprint.post("/role")
@@ -59,9 +60,9 @@ def reset_password(user_id: UUID) -> Answer:
         reset = administration.begin_password_reset(*context.caller(), user_id)
     except Conflict as error:
         return _page(user_id, error=error_message(error)), error.status
-    # The link is shown in this one response and never again, hence no redirect.
     link = external_url(url_for("sign_in.show_password_reset", token=reset.secret))
-    return _page(user_id, reset=reset, reset_link=link)
+    shown_once.hold(f"password of {user_id}", reset_link=link, link_expires_at=reset.expires_at)
+    return see_other(url_for("admin_users.show", user_id=user_id))
 
 
 @blueprint.post("/sessions/end")
@@ -114,7 +115,6 @@ def _page(user_id: UUID, **more: Any) -> str:
         "sessions": sessions.list_sessions_of(services, user, user_id),
         "used_bytes": quotas.use_by_owner(services, user).get(user_id, 0),
         "error": None,
-        "reset": None,
         "reset_link": None,
     }
     return render_template("pages/people/admin_user.html", **(values | more))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from flask_babel import format_decimal, gettext
@@ -79,19 +80,20 @@ _WORDS = {
     "terms": N_("Terms looked up"),
 }
 VALUES = {
-    "index": N_("by the index"),
-    "exact": N_("exact comparison"),
-    "weighted": N_("weighted scores"),
-    "rrf": N_("reciprocal rank fusion"),
-    "calibrated": N_("calibrated against unrelated text"),
-    "minmax": N_("min-max over the candidates"),
-    "raw": N_("none"),
-    "fitted": N_("fitted for this model"),
-    "corpus": N_("fitted to the stored passages"),
-    "borrowed": N_("from another model"),
-    "tsvector": N_("cover density (tsvector)"),
+    "index": N_("By the index"),
+    "exact": N_("Exact comparison"),
+    "weighted": N_("Weighted scores"),
+    "rrf": N_("Reciprocal rank fusion"),
+    "calibrated": N_("Calibrated against unrelated text"),
+    "minmax": N_("Min-max over the candidates"),
+    "raw": N_("None"),
+    "fitted": N_("Fitted for this model"),
+    "corpus": N_("Fitted to the stored passages"),
+    "borrowed": N_("From another model"),
+    "tsvector": N_("Cover density (tsvector)"),
     "pg_textsearch": "BM25 (pg_textsearch)",
 }
+FUSION_WORDS: dict[StrEnum, str] = {one: VALUES[one] for one in Fusion}
 # Values that exist for each leg share one table, under any name of the leg.
 _LEGS = {
     "vector": "vector",
@@ -191,7 +193,9 @@ def _side_by_side(values: Mapping[str, Mapping[str, Any]]) -> Table:
     rows = tuple(
         (_word(key), *(_value(of_leg.get(leg)) for leg in legs)) for key, of_leg in values.items()
     )
-    return Table(str(gettext("Semantic and keyword legs")), rows, tuple(_word(leg) for leg in legs))
+    return Table(
+        str(gettext("Semantic and keyword results")), rows, tuple(_word(leg) for leg in legs)
+    )
 
 
 def _word(key: str) -> str:

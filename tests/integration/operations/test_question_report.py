@@ -17,7 +17,7 @@ from portal.domain.documents import DocumentSummary
 from portal.domain.people import User
 from portal.services.answers import conversations
 from portal.services.documents import library
-from portal.services.operations.reports import question_report
+from portal.services.operations.reports import overview, question_report
 from portal.services.operations.reports.question_report import Problem, Report
 from portal.services.people import accounts
 from tests.conftest import Portal
@@ -112,6 +112,8 @@ def test_requests_that_search_nothing_are_not_reported(portal: Portal, document,
     conversation = conversations.create(portal.services, portal.admin)
     assert ask(portal.services, portal.admin, conversation.id, said).status == "abstained"
     assert report(portal).questions == []
+    (today,) = overview.show(portal.services, portal.admin).days[-1:]
+    assert (today.answers, today.unanswered) == (0, 0)
 
 
 def test_page_shows_what_to_do_and_not_who_asked(
@@ -135,6 +137,34 @@ def test_page_shows_what_to_do_and_not_who_asked(
     assert QUESTION not in page.split("reported-questions")[1].split("cited-heading")[0]
     conversations.delete(portal.services, asker(portal), unanswered.conversation_id)
     assert "Who waters the plants?" not in get(client, portal)
+
+
+def test_source_in_the_trash_is_offered_for_restoring(
+    client: FlaskClient, portal: Portal, document
+) -> None:
+    judge(portal, answered(portal))
+    library.delete_document(portal.services, portal.admin, document.id)
+    page = get(client, portal)
+    assert "Restore “leave” from the trash" in page
+    assert "New version of" not in page
+    form = {"next": PAGE}
+    restored = client.post(f"/trash/{document.id}/restore", data=form, headers=portal.headers())
+    assert restored.headers["Location"] == PAGE
+    assert "New version of “leave”" in get(client, portal)
+
+
+def test_each_cited_document_is_offered_once_and_told_from_its_namesakes(
+    client: FlaskClient, portal: Portal, document
+) -> None:
+    other = portal.add(LEAVE + " The rest is paid.", name="leave.md")
+    message = answered(portal, "Fifteen days [1]. They expire in March [2].")
+    judge(portal, message)
+    offered = "UPDATE citations SET was_cited = true, title = 'leave' WHERE message_id = :id"
+    portal.execute(offered, id=message.id)
+    page = get(client, portal)
+    for cited, file_name in ((document, "leave.txt"), (other, "leave.md")):
+        assert page.count(f"/documents/{cited.id}/revisions") == 1
+        assert f"New version of “leave · {file_name} · " in page
 
 
 def test_most_cited_documents_come_first(portal: Portal, document) -> None:

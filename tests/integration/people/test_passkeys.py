@@ -245,7 +245,7 @@ def test_registration_is_bound_to_the_site_and_its_challenge(owner: Browser) -> 
         assert owner.post(f"{PAGE}/passkeys", form, page=PAGE).status_code == 422
     given = options(owner, f"{PAGE}/passkeys/options", page=PAGE)
     form = {"name": "Key", "credential": Authenticator().create(given)}
-    assert owner.post(f"{PAGE}/passkeys", form, page=PAGE).status_code == 200
+    assert owner.post(f"{PAGE}/passkeys", form, page=PAGE).status_code == 303
     assert owner.post(f"{PAGE}/passkeys", form, page=PAGE).status_code == 422
 
 

@@ -195,9 +195,14 @@ def test_response_without_a_token_says_how_to_authenticate(client: FlaskClient) 
 def test_page_makes_shows_once_and_revokes(portal: Portal) -> None:
     client = portal.client()
     form = {"name": "backup", "scope": "write", "days": "90"}
-    shown = client.post("/account/tokens", data=form).get_data(as_text=True)
+    made = client.post("/account/tokens", data=form)
+    assert (made.status_code, made.headers["Location"]) == (303, "/account#tokens")
+    with client.session_transaction() as cookie:
+        held = str(cookie["shown_once"])
+    shown = client.get("/account").get_data(as_text=True)
     shown_token = re.search(r"eyJ[\w-]+(?:\.[\w-]+){2}", shown)
     assert shown_token
+    assert shown_token[0] not in held
     section = shown.partition('id="tokens"')[2].partition("</section>")[0]
     assert '<a href="/docs">' in section  # The API reference.
     listed = client.get("/account").get_data(as_text=True)

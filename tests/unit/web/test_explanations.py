@@ -32,9 +32,9 @@ def test_weights_are_shown_as_shares_of_their_sum(app: Flask) -> None:
     explained = {"fusion": "weighted", "weights": {"vector": 0.2, "text": 0.6}}
     with app.test_request_context(), force_locale("en"):
         blend = explanations.blend(explained)
-        assert blend == explanations.Blend("weighted scores", 25, 75)
+        assert blend == explanations.Blend("Weighted scores", 25, 75)
         assert explanations.blend({"fusion": "rrf", "weights": {"vector": 1, "text": 1}}) == (
-            explanations.Blend("reciprocal rank fusion")
+            explanations.Blend("Reciprocal rank fusion")
         )
         assert explanations.blend(None) is explanations.blend({"fusion": "new"}) is None
 
@@ -53,14 +53,14 @@ def test_explanation_puts_the_legs_side_by_side(app: Flask) -> None:
         search, legs, steps = explanations.tables(explained)
         assert explanations.tables({}) == []
     assert search.rows == (
-        ("Fusion", "weighted scores"),
+        ("Fusion", "Weighted scores"),
         ("Passages turned on", "1,200"),
         ("Terms looked up", "年假, leave"),
         ("a new key", "as it is"),
     )
     assert legs.columns == ("By meaning", "By keywords")
     assert legs.rows == (
-        ("Plan", "exact comparison", "–"),
+        ("Plan", "Exact comparison", "–"),
         ("Weight", "0.7", "0.3"),
         ("Found", "50", "7"),
         ("Time (ms)", "2.5", "–"),

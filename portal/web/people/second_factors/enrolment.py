@@ -18,6 +18,7 @@ from portal.http.messages import error_message
 from portal.http.recent_sign_in import require_recent_sign_in
 from portal.services.people import second_factors, sessions
 from portal.services.people.second_factors import passkeys, recovery_codes, totp
+from portal.web import shown_once
 from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, remember, see_other
 from portal.web.people.second_factors import passkey_forms
@@ -28,7 +29,7 @@ blueprint = PageBlueprint("second_factors", __name__, "/account/second-factors")
 @blueprint.get("")
 @context.while_enrolling
 def show() -> Answer:
-    return _page()
+    return _page(**shown_once.take("recovery codes"))
 
 
 @blueprint.post("/totp")
@@ -114,7 +115,7 @@ def remove_passkey(passkey_id: UUID) -> Answer:
 @require_recent_sign_in
 def replace_recovery_codes() -> Answer:
     codes = recovery_codes.replace(context.services(), context.session_user())
-    return _page(codes=codes)
+    return _show_codes(codes)
 
 
 def _note_method(method: SignInMethod) -> None:
@@ -124,14 +125,14 @@ def _note_method(method: SignInMethod) -> None:
         sessions.renew_authentication(context.services(), signed_in, method=method)
 
 
-def _show_codes(codes: tuple[str, ...], note: str) -> Answer:
+def _show_codes(codes: tuple[str, ...], note: str | None = None) -> Answer:
     if codes:
-        # Shown in this one response and never again, hence no redirect.
-        return _page(codes=codes)
+        shown_once.hold("recovery codes", codes=codes)
+        return _back()
     return _back(note)
 
 
-def _back(message: str) -> Response:
+def _back(message: str | None = None) -> Response:
     return see_other(url_for("second_factors.show"), message)
 
 

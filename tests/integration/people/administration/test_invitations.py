@@ -32,3 +32,27 @@ def test_withdrawn_invitation_leaves_the_list_and_opens_nothing(
     assert client.get(f"/invite/{kept.secret}").status_code == 200
     assert browser.post(address, {}).status_code == 404
     assert browser.post(f"/admin/invitations/{used.id}/withdraw", {}).status_code == 404
+
+
+def test_new_invitation_is_shown_once_and_reloading_makes_no_other(
+    client: FlaskClient, portal: Portal
+) -> None:
+    browser = Browser(client.application)
+    browser.sign_in("admin", PASSWORD)
+    link = 'data-testid="shown-once"'
+    made = browser.post("/admin/invitations", {})
+    assert (made.status_code, made.headers["Location"]) == (303, "/admin")
+    assert [link in browser.get("/admin").text for _ in range(2)] == [True, False]
+    assert len(invitations.list_invitations(portal.services, portal.admin)) == 1
+
+
+def test_new_invitation_is_not_shown_to_who_signs_in_next(
+    client: FlaskClient, portal: Portal
+) -> None:
+    portal.user("ada", is_admin=True)
+    browser = Browser(client.application)
+    browser.sign_in("admin", PASSWORD)
+    browser.post("/admin/invitations", {})
+    browser.client.delete_cookie("portal_session")
+    browser.sign_in("ada", PASSWORD)
+    assert "/invite/" not in browser.get("/admin").text

@@ -91,7 +91,7 @@ def test_two_administrators_cannot_remove_each_other_at_once(portal: Portal, way
 
 
 def reset_link(admin: Browser, user: User) -> str:
-    page = admin.post(f"/admin/users/{user.id}/password").text
+    page = admin.follow(admin.post(f"/admin/users/{user.id}/password")).text
     found = re.search(r'value="http://[^/]+(/reset/[^"]+)"', page)
     assert found is not None
     return found[1]

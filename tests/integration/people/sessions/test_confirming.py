@@ -52,11 +52,11 @@ def test_stale_session_makes_no_token_until_the_password_is_given(
     assert wrong.status_code == 422
     assert "nightly import" in wrong.text
     done = stale.client.post("/account/tokens", data=fields | {"confirm_password": PASSWORD})
-    assert done.status_code == 200
+    assert done.status_code == 303
     (made,) = sessions.list_personal_tokens(portal.services, portal.admin)
     assert (made.name, made.level.value) == ("nightly import", "write")
     # The password is not asked for again within 15 minutes.
-    assert stale.post("/account/tokens", TOKEN_FORM).status_code == 200
+    assert stale.post("/account/tokens", TOKEN_FORM).status_code == 303
 
 
 def test_stale_cookie_in_a_bearer_header_is_asked_too(portal: Portal, stale: Browser) -> None:
@@ -99,7 +99,7 @@ def test_api_clients_need_no_recent_sign_in(portal: Portal, client: FlaskClient)
         portal.services, portal.admin, name="ops", ttl_s=600, scopes=[Scope.ADMIN]
     )
     headers = {"Authorization": f"Bearer {secret}"}
-    assert client.post("/admin/invitations", headers=headers).status_code == 200
+    assert client.post("/admin/invitations", headers=headers).status_code == 303
 
 
 def test_confirmation_page_returns_to_where_the_user_was(stale: Browser) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -36,6 +37,7 @@ def test_list_names_device_address_method_and_last_use(client: FlaskClient) -> N
     page = here.get("/account/sessions").text
     for words in ("Firefox on Linux", "Chrome on Windows", "198.51.100.7", "This session"):
         assert words in page
+    assert re.search(r" ·\s+password ·\s", page)
 
 
 def test_use_is_noted_once_a_minute(portal: Portal, client: FlaskClient) -> None:

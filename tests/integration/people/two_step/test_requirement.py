@@ -55,7 +55,8 @@ def test_second_factor_opens_the_portal_that_requires_it(strict: tuple[Portal, F
     browser.post(f"{PAGE}/totp", page=PAGE)
     phone = App(totp.find_enrolment(portal.services, portal.admin).secret)
     form = {"code": phone.code()}
-    assert browser.post(f"{PAGE}/totp/confirm", form, page=f"{PAGE}/totp").status_code == 200
+    confirmed = browser.post(f"{PAGE}/totp/confirm", form, page=f"{PAGE}/totp")
+    assert "new-recovery-codes" in browser.follow(confirmed).text
     assert is_signed_in(browser)
 
 

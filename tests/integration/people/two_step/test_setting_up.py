@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from flask import Flask
 from flask.testing import FlaskClient
 
@@ -27,7 +29,11 @@ def test_authenticator_app_is_set_up_in_the_browser_and_asked_for_from_then_on(
     assert visitor.post(f"{PAGE}/totp", page=PAGE).status_code == 303
     page = visitor.get(f"{PAGE}/totp").text
     secret = totp.find_enrolment(portal.services, portal.admin).secret
-    assert secret in page
+    assert f'data-copy="{secret}"' in page
+    # All of it is visible, in groups, and what is selected has no spaces.
+    shown = page.split('data-testid="totp-secret">')[1].split("</code>")[0]
+    assert "".join(re.findall(r"<span>(\w{4})</span><wbr>", shown)) == secret
+    assert not re.search(r"\s", re.sub(r"<[^>]+>", "", shown))
     assert "<svg" in page
     assert "style=" not in page
     # The factor is inactive until a code proves that the app has the secret.
@@ -36,7 +42,7 @@ def test_authenticator_app_is_set_up_in_the_browser_and_asked_for_from_then_on(
     assert wrong.status_code == 422
     phone = App(secret)
     done = visitor.post(f"{PAGE}/totp/confirm", {"code": phone.code()}, page=f"{PAGE}/totp")
-    assert len(set(codes_in(done.text))) == recovery_codes.COUNT
+    assert len(set(codes_in(visitor.follow(done).text))) == recovery_codes.COUNT
     assert codes_in(visitor.get(PAGE).text) == []
 
     other = Browser(app)

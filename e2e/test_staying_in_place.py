@@ -136,7 +136,10 @@ def test_rows_stay_where_they_are_while_documents_are_read(
             expect(page.get_by_test_id("cancel-document").first).to_be_visible()
             assert rows.evaluate_all(tops) == places, stage
         work_on(portal, "ready")
-        expect(words).to_have_text(["Ready" if language == "en" else "已就绪"] * 2)
+        # The status is where it is after the page is loaded again.
+        in_column = page.locator(".row-state").get_by_test_id("document-status")
+        expect(in_column).to_have_text(["Ready" if language == "en" else "已就绪"] * 2)
+        expect(words).to_have_count(2)
         assert rows.evaluate_all(tops) == places
         # Asked for again, the list needs no line for what was done.
         page.reload()

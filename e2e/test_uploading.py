@@ -85,10 +85,15 @@ def test_forty_files_of_which_three_fail_by_keyboard(
     expect(page.get_by_test_id("upload-button")).to_be_focused()
     page.reload()
     expect(page.get_by_test_id("upload-summary")).to_be_hidden()
-    # Of a duplicate the row says that it was here; it is there once.
+    # A duplicate is in the list once, and says so until it is dismissed.
     choose(portal, [more])
-    expect(portal.row("one more").get_by_test_id("upload-note")).to_be_visible()
+    known = page.get_by_test_id("upload-item")
+    expect(known).to_contain_text("Already uploaded.")
+    expect(words).to_have_text("0 of 1 uploaded, 1 already there")
+    expect(page.locator("#upload-spoken")).not_to_contain_text("All files")
     expect(portal.row("one more")).to_have_count(1)
+    known.get_by_test_id("dismiss-upload").press("Enter")
+    expect(known).to_have_count(0)
     listed = page.request.get("/api/knowledge/documents?q=note 0").json()["documents"]
     assert sorted(one["title"] for one in listed) == [f"note 0{number}" for number in range(10)]
     assert portal.console_errors == []

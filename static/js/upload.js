@@ -1,5 +1,5 @@
 // Uploads: each file is a form in the list of documents, which HTMX sends; then the server's own row
-// takes its place. What cannot be stored stays with its reason until it is dismissed.
+// takes its place. What cannot be stored, or was here already, stays with its reason until it is dismissed.
 import { refreshList, refreshTree } from "./document-list.js";
 import { signInAgain } from "./session.js";
 import { showToast } from "./toasts.js";
@@ -76,7 +76,8 @@ class Uploads {
   }
 
   reset() {
-    Object.assign(this, { stored: 0, listed: 0, bytes: 0, sentBytes: 0, hasFolders: false, startedAt: Date.now() });
+    for (const row of this.rows("known")) row.remove();
+    Object.assign(this, { stored: 0, known: 0, listed: 0, bytes: 0, sentBytes: 0, hasFolders: false, startedAt: Date.now() });
   }
 
   add({ files, skipped = 0 }) {
@@ -163,7 +164,7 @@ class Uploads {
     // A proxy may answer with a page of its own, such as to sign in to a network.
     const isStored = xhr.status < 300 && xhr.responseText.includes("data-document-id=");
     if (isStored) {
-      row.dataset.state = "stored";
+      Object.assign(row.dataset, { state: "stored", note: noteIn(xhr.responseText) });
       return;
     }
     event.preventDefault();
@@ -187,9 +188,11 @@ class Uploads {
   // Its row stays until HTMX has put the document's in its place.
   finish(row) {
     if (row?.dataset.state !== "stored") return;
-    this.stored += 1;
-    this.sentBytes += Number(row.dataset.size);
-    row.remove();
+    const { note, size } = row.dataset;
+    this[note ? "known" : "stored"] += 1;
+    this.sentBytes += Number(size);
+    if (note && this.rows("known").length < MAX_ROWS) this.keep(row, "known", note);
+    else row.remove();
     if (!this.isBusy && this.listed > MAX_LISTED) refreshList();
     // The rows are there already; the tree lacks the folders that were made.
     else if (!this.isBusy && this.hasFolders) refreshTree();
@@ -225,13 +228,17 @@ class Uploads {
   }
 
   fail(row, words, canRetry = false) {
-    row.dataset.state = "failed";
-    row.querySelector("progress").hidden = true;
+    this.keep(row, "failed", words || this.words("failed", row.dataset));
     row.querySelector("[data-upload-retry]").hidden = !canRetry;
-    row.querySelector("[data-upload-dismiss]").hidden = false;
     row.querySelector("[data-words]").dataset.testid = "upload-error";
-    this.tell(row, words || this.words("failed", row.dataset));
     this.sentBytes += Number(row.dataset.size);
+  }
+
+  keep(row, state, words) {
+    row.dataset.state = state;
+    row.querySelector("progress").hidden = true;
+    row.querySelector("[data-upload-dismiss]").hidden = false;
+    this.tell(row, words);
   }
 
   tell(row, words) {
@@ -242,7 +249,7 @@ class Uploads {
     const row = uploadRow(target);
     if (target.closest("[data-upload-retry]")) this.retry([row]);
     else if (target.closest("[data-upload-dismiss]")) this.dismiss([row]);
-    else if (target.closest("[data-dismiss-all]")) this.dismiss(this.rows("failed"));
+    else if (target.closest("[data-dismiss-all]")) this.dismiss(this.rows("failed", "known"));
     else if (target.closest("[data-retry-all]")) this.retry(this.rows("failed").filter(canRetry));
   }
 
@@ -270,20 +277,22 @@ class Uploads {
 
   summarise() {
     const failed = this.rows("failed");
+    const { stored, known } = this;
+    const isKept = this.rows("failed", "known").length > 0;
     const active = this.queue.length + this.rows("waiting", "sending").length;
-    const counts = { stored: this.stored, total: this.stored + failed.length + active, failed: failed.length };
-    const words = this.words(failed.length ? "summaryFailed" : "summary", counts);
+    const counts = { stored, known, total: stored + known + failed.length + active, failed: failed.length };
+    const words = this.words(`summary${known ? "Known" : ""}${failed.length ? "Failed" : ""}`, counts);
     const sent = this.rows("sending").reduce((sum, row) => sum + Number(row.dataset.sentBytes), this.sentBytes);
     const share = this.bytes ? Math.min(1, sent / this.bytes) : 0;
     const part = (name) => this.progress.querySelector(`[data-${name}]`);
-    this.progress.hidden = !counts.total || (!active && !failed.length);
+    this.progress.hidden = !counts.total || (!active && !isKept);
     const remaining = active ? this.remaining(this.startedAt, share) : "";
     // Failures of an earlier visit are no part of an upload.
     part("summary").textContent = this.bytes ? words + remaining : "";
     part("share").hidden = !active;
     part("share").value = share;
     part("retry-all").hidden = !failed.some(canRetry);
-    part("dismiss-all").hidden = !failed.length;
+    part("dismiss-all").hidden = !isKept;
     const more = document.getElementById("upload-more");
     more.textContent = this.queue.length ? this.words("more", { count: this.queue.length }) : "";
     this.announce(words, active);
@@ -295,7 +304,7 @@ class Uploads {
     const isDone = !active && this.bytes > 0;
     if (!isDone && (!active || Date.now() - (this.announcedAt ?? 0) < ANNOUNCE_EVERY_MS)) return;
     this.announcedAt = Date.now();
-    const text = isDone && !this.rows("failed").length ? `${words} ${this.words("finished")}` : words;
+    const text = isDone && !this.known && !this.rows("failed").length ? `${words} ${this.words("finished")}` : words;
     if (spoken.textContent !== text) spoken.textContent = text;
   }
 
@@ -408,6 +417,12 @@ function addField(form, name, value) {
 function messageIn(text) {
   const answer = new DOMParser().parseFromString(text ?? "", "text/html");
   return answer.querySelector(".toast-message")?.textContent ?? "";
+}
+
+// That the file was here already; empty where it was not.
+function noteIn(text) {
+  const answer = new DOMParser().parseFromString(text, "text/html");
+  return answer.querySelector("[data-note]")?.dataset.note ?? "";
 }
 
 const hasCode = (xhr, code) => xhr.responseText.includes(`data-key="${code}"`);

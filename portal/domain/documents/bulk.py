@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 from uuid import UUID
 
 from portal.domain.documents import DocumentFilter
@@ -29,6 +30,13 @@ class BulkTarget:
 
     ids: tuple[UUID, ...] | None
     filters: DocumentFilter = field(default_factory=DocumentFilter)
+
+
+class BulkCounts(NamedTuple):
+    """How many documents of a target the user sees, and how many of them may change."""
+
+    total_count: int
+    editable_count: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,14 @@ class FolderState:
     enabled: bool
 
 
+class EnabledCounts(NamedTuple):
+    """How many documents in a folder and below are on, of those that the user may see and that can
+    be read."""
+
+    enabled_count: int
+    total_count: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switch:
     """The switches of a document or a folder. `user_default` and `override` are its own, None where
@@ -68,6 +76,11 @@ class Switch:
         return self.decision.enabled
 
     @property
+    def is_on(self) -> bool:
+        """Return whether the switch is shown as on."""
+        return self.enabled
+
+    @property
     def source(self) -> SelectionSource:
         return self.decision.source
 
@@ -85,9 +98,24 @@ class DocumentSwitch(Switch):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderSwitch(Switch):
+    """The switches of a folder. `counts` is None where its documents were not counted."""
+
     folder_id: UUID
     name: str
     has_folders: bool
+    counts: EnabledCounts | None = None
+
+    @property
+    def is_on(self) -> bool:
+        """Return whether any of its documents is on; without documents, what its switches say."""
+        return self.counts.enabled_count > 0 if self.counts else self.enabled
+
+    @property
+    def has_exceptions(self) -> bool:
+        """Return whether documents in it have another state than its switches say."""
+        if self.counts is None:
+            return False
+        return self.counts.enabled_count != (self.counts.total_count if self.enabled else 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from uuid import UUID
 from portal.domain.documents import Visibility
 from portal.domain.documents.bulk import (
     BulkAction,
+    BulkCounts,
     BulkReport,
     BulkResult,
     BulkTarget,
@@ -76,11 +77,11 @@ def apply(
         return BulkResult(done.change_id, done.changed_count, skipped, skipped_count, missing)
 
 
-def count(services: Services, user: User, target: BulkTarget) -> int:
-    """Return how many documents of a target the user sees. Raises NotFound for its folder."""
+def count(services: Services, user: User, target: BulkTarget, action: BulkAction) -> BulkCounts:
+    """Count the documents of a target before an action. Raises NotFound for its folder."""
     with services.database.begin() as session:
         _check_place(session, user, target.filters.folder_id)
-        return bulk_store.count(session, user, target)
+        return bulk_store.count(session, user, target, action)
 
 
 def undo(services: Services, user: User, change_id: UUID) -> int:
@@ -174,7 +175,8 @@ def _read_again(services: Services, user: User, target: BulkTarget) -> BulkResul
     with services.database.begin() as session:
         _check_place(session, user, target.filters.folder_id)
         others, skipped_count = bulk_store.list_skipped(session, user, target)
-        missing = _count_missing(target, bulk_store.count(session, user, target))
+        counts = bulk_store.count(session, user, target)
+        missing = _count_missing(target, counts.total_count)
         rows = bulk_store.lock_to_read(session, user, target)
         files = {row.id: row.file_id for row in rows if row.is_held and not row.is_being_read}
         busy = [row for row in rows if row.is_being_read]

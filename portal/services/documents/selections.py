@@ -88,15 +88,21 @@ def list_folder_switches(
     *,
     parent_id: UUID | None = None,
     contains: str = "",
+    with_counts: bool = False,
 ) -> tuple[FolderSwitch, ...]:
     """Return the folders right below one with their switches, or all whose names contain a
-    text."""
+    text. `with_counts` as of `store.documents.selections.list_folder_switches`."""
     with services.database.begin() as session:
         _require_own(session, user, conversation_id)
         if parent_id is not None:
             existing(folder_store.find_folder(session, user, parent_id))
         return selection_store.list_folder_switches(
-            session, user, conversation_id, parent_id=parent_id, contains=contains
+            session,
+            user,
+            conversation_id,
+            parent_id=parent_id,
+            contains=contains,
+            with_counts=with_counts,
         )
 
 
@@ -112,12 +118,17 @@ def set_folder_switch(
     conversation_id: UUID | None,
     folder_id: UUID,
     enabled: bool | None,
+    *,
+    clears_inside: bool = False,
 ) -> FolderSwitch:
-    """Enable or disable all that lies in a folder, now and later; None follows the folder above."""
+    """Enable or disable all that lies in a folder, now and later; None follows the folder above.
+    `clears_inside` removes the conversation's switches inside it, which would win."""
     with services.database.begin() as session:
         folder_store.lock_tree(session)
         owner = _lock_owner(session, user, conversation_id)
         existing(selection_store.find_folder_switch(session, user, conversation_id, folder_id))
+        if clears_inside and conversation_id is not None and enabled is not None:
+            selection_store.clear_folder(session, user, conversation_id, folder_id)
         selection_store.set_folder_switch(session, folder_id, **owner, enabled=enabled)
         return existing(
             selection_store.find_folder_switch(session, user, conversation_id, folder_id)

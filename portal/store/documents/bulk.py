@@ -34,7 +34,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.orm import Session
 
 from portal.domain.documents import Visibility
-from portal.domain.documents.bulk import BulkAction, BulkTarget
+from portal.domain.documents.bulk import BulkAction, BulkCounts, BulkTarget
 from portal.domain.people import User
 from portal.store.documents.document_lists import matching
 from portal.store.documents.selection import editable_by
@@ -261,9 +261,13 @@ def lock_to_read(session: Session, user: User, target: BulkTarget) -> Sequence[A
     return session.execute(_TO_READ, {"ids": list(ids)}).all()
 
 
-def count(session: Session, user: User, target: BulkTarget) -> int:
-    chosen = _target(user, target)
-    return session.scalar(select(func.count()).select_from(chosen)) or 0
+def count(
+    session: Session, user: User, target: BulkTarget, action: BulkAction | None = None
+) -> BulkCounts:
+    chosen = _target(user, target, action)
+    editable_count = func.count().filter(chosen.c.can_edit)
+    row = session.execute(select(func.count(), editable_count).select_from(chosen)).one()
+    return BulkCounts(row[0], row[1])
 
 
 def gates_of(session: Session, ids: Iterable[UUID]) -> dict[UUID, UUID | None]:

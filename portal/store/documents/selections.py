@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +15,7 @@ from portal.domain.documents import MediaType
 from portal.domain.documents.selection import (
     AskScope,
     DocumentSwitch,
+    EnabledCounts,
     FolderState,
     FolderSwitch,
     SelectionPage,
@@ -230,6 +231,24 @@ _FOLDERS_IN = "parent.id IS NOT DISTINCT FROM :parent_id"
 _FOLDERS_NAMED = "strpos(lower(d.name), lower(:contains)) > 0"
 _ONE_FOLDER = "d.id = :folder_id"
 _FOLDER_ORDER = "ORDER BY d.name_order, d.id LIMIT :limit"
+# Folders with what the user sees below them; `top_id` is the one of them that a row lies below.
+_BELOW = f"""
+    WITH RECURSIVE below AS (
+        SELECT id, id AS top_id FROM folders WHERE id = ANY(:folder_ids)
+        UNION ALL
+        SELECT f.id, below.top_id FROM folders f JOIN below ON f.parent_id = below.id
+        WHERE {VISIBLE_FOLDER.format("f")}
+    )
+"""
+_COUNTS_BELOW = text(
+    f"""
+    {_BELOW}
+    SELECT below.top_id, count(*) FILTER (WHERE inside.enabled), count(*)
+    FROM below JOIN (SELECT d.folder_id, {ENABLED} AS enabled {_SEEN} {_READABLE}) inside
+        ON inside.folder_id = below.id
+    GROUP BY below.top_id
+    """
+)
 
 
 def list_folder_switches(
@@ -239,16 +258,22 @@ def list_folder_switches(
     *,
     parent_id: UUID | None = None,
     contains: str = "",
+    with_counts: bool = False,
 ) -> tuple[FolderSwitch, ...]:
     """Return the children of a folder, None for the top, by name; or, with `contains`, all folders
-    with this in their names."""
+    with this in their names. `with_counts` counts the documents in each and below."""
     binds = selection_binds(user, conversation_id) | {"limit": MAX_LISTED}
     if contains:
         which, binds["contains"] = _FOLDERS_NAMED, contains
     else:
         which, binds["parent_id"] = _FOLDERS_IN, parent_id
     statement = text(f"{_FOLDER_SWITCHES} AND {which} {_FOLDER_ORDER}")
-    return tuple(_to_folder_switch(row) for row in session.execute(statement, binds))
+    found = tuple(_to_folder_switch(row) for row in session.execute(statement, binds))
+    if not with_counts:
+        return found
+    binds["folder_ids"] = [folder.folder_id for folder in found]
+    counts = {row[0]: EnabledCounts(*row[1:]) for row in session.execute(_COUNTS_BELOW, binds)}
+    return tuple(replace(folder, counts=counts.get(folder.folder_id)) for folder in found)
 
 
 def find_folder_switch(
@@ -297,6 +322,18 @@ _SET_ALL = text(
     """
 )
 
+_CLEAR_BELOW = [
+    text(f"{_BELOW} DELETE FROM {switches}")
+    for switches in (
+        """conversation_document_overrides
+        WHERE conversation_id = :conversation_id AND document_id IN (
+            SELECT d.id FROM documents d JOIN below ON below.id = d.folder_id
+        )""",
+        """folder_switches
+        WHERE conversation_id = :conversation_id AND folder_id IN (SELECT id FROM below)""",
+    )
+]
+
 
 def set_switch(
     session: Session,
@@ -337,6 +374,13 @@ def set_folder_switch(
     row = insert(FolderSwitchRow).values(**owner, folder_id=folder_id, enabled=enabled)
     key = ["owner_id", "folder_id"]
     session.execute(row.on_conflict_do_update(index_elements=key, set_={"enabled": enabled}))
+
+
+def clear_folder(session: Session, user: User, conversation_id: UUID, folder_id: UUID) -> None:
+    """Remove a conversation's switches of a folder, and of all that the user sees in it."""
+    binds = selection_binds(user, conversation_id) | {"folder_ids": [folder_id]}
+    for statement in _CLEAR_BELOW:
+        session.execute(statement, binds)
 
 
 def set_all_overrides(

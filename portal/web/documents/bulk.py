@@ -9,7 +9,13 @@ from flask import render_template, request, url_for
 from flask_babel import gettext, ngettext
 
 from portal.domain.documents import Visibility
-from portal.domain.documents.bulk import MAX_BULK_IDS, BulkAction, BulkResult, BulkTarget
+from portal.domain.documents.bulk import (
+    MAX_BULK_IDS,
+    BulkAction,
+    BulkCounts,
+    BulkResult,
+    BulkTarget,
+)
 from portal.domain.documents.folder_members import AccessChange
 from portal.errors import N_, Conflict, Forbidden, InvalidInput, UploadedAgain, verbatim
 from portal.http import context
@@ -45,7 +51,6 @@ _QUESTIONS = {
     BulkAction.ADD_TAG: N_("Add or remove a tag"),
     BulkAction.DOMAIN: N_("Change the domain"),
     BulkAction.VISIBILITY: N_("Change visibility"),
-    BulkAction.DELETE: N_("Delete these documents?"),
 }
 # Actions with a field to type in, and the question that has it.
 _TYPED = {
@@ -83,13 +88,15 @@ def _ask(
 ) -> str:
     """Show the question; with `sight`, who gains and loses access by the move. `after` is the page
     to return to."""
-    if action not in _QUESTIONS:
+    if action not in _QUESTIONS and action is not BulkAction.DELETE:
         raise InvalidInput("unknown action")
     services, user = context.caller()
+    counts = bulk.count(services, user, target, action)
     values: dict[str, Any] = {
         "action": action,
-        "question": gettext(_QUESTIONS[action]),
-        "count": bulk.count(services, user, target),
+        "question": _question(action, counts),
+        "count": counts.total_count,
+        "editable_count": counts.editable_count,
         "ids": target.ids,
         "query": list_query(),
         "shown": request.form.get("shown", ""),
@@ -107,6 +114,13 @@ def _ask(
     if wants_fragment():
         return render_template("fragments/documents/_bulk_question.html", **values)
     return render_template("pages/documents/bulk_question.html", **values)
+
+
+def _question(action: BulkAction, counts: BulkCounts) -> str:
+    if action is BulkAction.DELETE:
+        count = counts.editable_count or counts.total_count
+        return str(ngettext("Delete %(num)s document?", "Delete %(num)s documents?", count))
+    return str(gettext(_QUESTIONS[action]))
 
 
 def _sight(target: BulkTarget, folder_id: UUID | None) -> AccessChange | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +10,12 @@ from flask import Flask, render_template, request, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
 
-from portal.domain.documents.selection import DocumentSwitch, SelectionSource, Switch
+from portal.domain.documents.selection import (
+    DocumentSwitch,
+    FolderSwitch,
+    SelectionSource,
+    Switch,
+)
 from portal.errors import N_, MalformedRequest
 from portal.http import context
 from portal.services.answers import conversations
@@ -45,7 +50,14 @@ FOLDER_CAUSES = {
 
 
 def cause(switch: Switch) -> str:
-    """Return whether something is on, and which switch decides it, in the reader's language."""
+    """Return whether something is on, and which switch decides it, in the reader's language; of a
+    folder with documents that differ from its switch, how many are on."""
+    if isinstance(switch, FolderSwitch) and switch.counts and switch.has_exceptions:
+        enabled_count, total_count = switch.counts
+        words = gettext(
+            "%(enabled)s of %(total)s documents on", enabled=enabled_count, total=total_count
+        )
+        return str(words)
     enabled, source, folder = switch.decision
     if folder is None or folder.name is None:
         return str(gettext(CAUSES[source, enabled]))
@@ -95,8 +107,10 @@ def set_all(conversation_id: UUID) -> Answer:
 
 @blueprint.post("/chat/<uuid:conversation_id>/folders/<uuid:folder_id>")
 def set_folder(conversation_id: UUID, folder_id: UUID) -> Answer:
-    """Set the switch of a folder in a conversation."""
-    selections.set_folder_switch(*context.caller(), conversation_id, folder_id, _read_state())
+    """Enable or disable what lies in a folder in a conversation."""
+    selections.set_folder_switch(
+        *context.caller(), conversation_id, folder_id, _read_state(), clears_inside=True
+    )
     if wants_fragment():
         # Documents of the folder may be among those found.
         values = switches_values(conversation_id)
@@ -120,7 +134,7 @@ def set_one(conversation_id: UUID, document_id: UUID) -> Answer:
         "text": request.form.get("q", ""),
     }
     row = ("fragments/selection/_row.html", {"switch": switch, **values})
-    return fragments(row, *_counts(values))
+    return fragments(row, *_found_folders(conversation_id, values), *_counts(values))
 
 
 def rows_switches(document_ids: Sequence[UUID]) -> dict[UUID, DocumentSwitch]:
@@ -140,7 +154,7 @@ def switches_values(conversation_id: UUID) -> dict[str, Any]:
     # In a folder the field may still have what was searched for before it was opened.
     text = "" if folder_id else request.values.get("q", "").strip()
     folder_switches = selections.list_folder_switches(
-        services, user, conversation_id, parent_id=folder_id, contains=text
+        services, user, conversation_id, parent_id=folder_id, contains=text, with_counts=True
     )
     page = selections.list_switches(
         services,
@@ -170,6 +184,20 @@ def _panel(conversation_id: UUID) -> str:
     """Return the address of the switches with the folder or the filter that the form came from."""
     folder_id, text = identifier(request.form.get("folder")), request.form.get("q")
     return url_for("selection.show", conversation_id=conversation_id, folder=folder_id, q=text)
+
+
+def _found_folders(
+    conversation_id: UUID, values: dict[str, Any]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the folders of a filtered list, which a document of theirs may stand beside."""
+    if not values["text"]:
+        return
+    found = selections.list_folder_switches(
+        *context.caller(), conversation_id, contains=values["text"], with_counts=True
+    )
+    for switch in found[:MAX_FOLDERS_SHOWN]:
+        more = {"switch": switch, "out_of_band": True}
+        yield "fragments/selection/_folder_row.html", {**values, **more}
 
 
 def _counts(values: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:

@@ -139,7 +139,9 @@ def _describe_known(document: DocumentSummary, file_name: str, requested: Visibi
             return str(gettext("Already uploaded, and visible to the members of its folder."))
         return str(gettext("Already uploaded, and visible to everyone."))
     if file_name != document.file_name:
-        words = gettext("“%(name)s” has the same content and was not added again.", name=file_name)
+        words = gettext(
+            "“%(title)s” has the same content. This file was not added again.", title=document.title
+        )
         return str(words)
     return str(gettext("Already uploaded."))
 

@@ -11,8 +11,9 @@ from uuid import UUID
 from flask import Response, make_response, render_template, request, url_for
 from flask_babel import gettext
 
+from portal.answering.quoting.questions import asks
 from portal.domain.documents import DocumentFilter, DocumentSummary
-from portal.domain.search import MAX_RESULTS, Fusion, SearchHit, SearchMode, SearchOutcome, Span
+from portal.domain.search import MAX_RESULTS, SearchHit, SearchMode, SearchOutcome, Span
 from portal.domain.search.explaining import WhyNot
 from portal.errors import N_, NotSignedIn, PortalError
 from portal.http import context
@@ -33,11 +34,6 @@ MODE_WORDS = {
     SearchMode.HYBRID: N_("Keywords and meaning"),
     SearchMode.VECTOR: N_("Meaning only"),
     SearchMode.KEYWORD: N_("Keywords only"),
-}
-
-FUSION_WORDS = {
-    Fusion.WEIGHTED: N_("Weighted sum"),
-    Fusion.RRF: N_("Reciprocal ranks"),
 }
 
 # A query travels in the address, where a Chinese character takes nine bytes and servers stop
@@ -94,6 +90,7 @@ def show() -> Answer:
         values["more_count"] = _more_count(outcome)
         values["shows_weaker"] = _shows_weaker(query)
         values["notices"] = explanations.degraded_notices(outcome.degraded, outcome.search_method)
+        values["is_question"] = asks(query.text) or query.text.endswith(("?", "？"))
         values["was_searched"] = explanations.was_searched(outcome)
         values["blend"] = explanations.blend(outcome.explanation)
         values["explanation_tables"] = explanations.tables(outcome.explanation or {})
@@ -138,7 +135,7 @@ def _values(query: SearchQuery, *, shows_facets: bool = True) -> dict[str, Any]:
         "query": query,
         "page_title": _title(query),
         "facets": facets.facets_of(query) if shows_facets else [],
-        "fusions": FUSION_WORDS if user.is_admin else {},
+        "fusions": explanations.FUSION_WORDS if user.is_admin else {},
         "modes": MODE_WORDS,
         "max_results": MAX_RESULTS,
         "max_query_characters": MAX_QUESTION_CHARACTERS,

@@ -67,7 +67,7 @@ def test_searching_is_recorded(portal: Portal, client: FlaskClient) -> None:
         assert client.get(path, headers=portal.headers()).status_code == 200
     assert reads(portal, mei, secret.id) == [("admin", "private_document_found")]
     page = client.get("/admin/audit", headers=portal.headers()).text
-    assert "Restricted document found by search" in page
+    assert "Private document found by search" in page
     assert "salary is" not in page
 
 

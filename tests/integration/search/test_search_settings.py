@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from flask.testing import FlaskClient
 
 from portal import create_app
 from portal.services import Services
@@ -17,6 +19,7 @@ from portal.settings import load_settings
 from portal.store.embedding_models.vector_index import standing_indexes
 from portal.text.terms.analyser import analyse_in
 from tests.conftest import Portal
+from tests.factories.cases import for_each
 from tests.factories.uploads import needs_bm25
 
 Ask = Callable[..., Any]
@@ -264,3 +267,31 @@ def test_fuzzy_results_say_how_like_they_are_and_the_threshold_cuts_spellings(
         .post("/api/v1/search/text", json={"query": "vacation"}, headers=portal.headers())
     )
     assert plain.json["data"]["results"][0]["similarity"] is None
+
+
+@for_each(
+    ("given", "wrong"),
+    [
+        ({"top_n": "0", "rrf_k": "60"}, {"top_n"}),
+        ({"top_n": "five"}, {"top_n"}),
+        ({"rrf_k": "", "fusion": "magic"}, {"rrf_k", "fusion"}),
+        ({"context_token_budget": "300"}, {"context_token_budget"}),
+        ({"confidence_threshold": "nan"}, {"confidence_threshold"}),
+        ({"semantic_weight": "0", "bm25_weight": "0"}, {"semantic_weight", "bm25_weight"}),
+    ],
+)
+@for_each("language", ["en", "zh-CN"])
+def test_wrong_settings_are_marked_and_nothing_is_saved(
+    client: FlaskClient, portal: Portal, given: dict[str, str], wrong: set[str], language: str
+) -> None:
+    headers = portal.headers() | {"Accept-Language": language}
+    answer = client.post("/admin/search", data={"domain_boost": "0.1", **given}, headers=headers)
+    assert answer.status_code == 422
+    page = answer.get_data(as_text=True)
+    assert set(re.findall(r'data-field="(\w+)"', page)) == wrong
+    assert dynamic_config.show(portal.services, portal.admin) == dynamic_config.DynamicConfig()
+    for value in given.values():
+        assert f'value="{value}"' in page or value == "magic"
+    focused = re.findall(r'name="(\w+)"[^>]* aria-invalid="true"\s+autofocus>', page)
+    marked = re.findall(r'name="(\w+)"[^>]* aria-invalid="true"', page)
+    assert focused == marked[:1]

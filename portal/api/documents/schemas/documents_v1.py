@@ -139,7 +139,7 @@ class AnswerBody(RequestModel):
 class AnswerResponse(DegradedModel):
     answer: str = Field(
         description="Markdown; marker [n] refers to the n-th of `citations`. `answer "
-        "unavailable` if the chat model gave no answer",
+        "unavailable` if the language model gave no answer",
         examples=["每年十五天 [1]。"],
     )
     citations: list[UUID] = Field(description="cited documents, in order of first use")

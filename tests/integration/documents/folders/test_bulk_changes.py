@@ -343,6 +343,28 @@ def test_forms_work_without_scripts(shelf: Shelf) -> None:
         assert shelf.client.post("/documents/bulk", headers=headers, data=given).status_code == 422
 
 
+def test_question_says_how_many_documents_can_be_changed(shelf: Shelf) -> None:
+    def asked(user: User, action: str, *names: str) -> str:
+        data = {"document": [shelf.ids[name] for name in names], "action": action}
+        headers = shelf.portal.headers(user)
+        page = shelf.client.post("/documents/bulk/ask", headers=headers, data=data).text
+        return " ".join(page.partition('data-testid="bulk-dialog"')[2].split())
+
+    one = asked(shelf.ada, "delete", "a")
+    assert "Delete 1 document?" in one
+    assert "1 document is selected. </p>" in one
+    assert "You can restore it from the trash." in one
+    some = asked(shelf.ada, "delete", "a", "b", "d")
+    assert "Delete 2 documents?" in some
+    assert "1 of them belongs to another user and will be skipped." in some
+    assert "You can restore them from the trash." in some
+    for action in ("delete", "add_tag"):
+        none = asked(shelf.ada, action, "d")
+        assert "It belongs to another user, so you cannot change it." in none
+        assert 'type="submit"' not in none
+        assert "will be skipped" not in asked(shelf.portal.admin, action, "a", "d")
+
+
 def test_page_lists_what_was_skipped_and_why(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk_store, "MAX_SKIPPED_LISTED", 6)
     headers = shelf.portal.headers(shelf.ada)

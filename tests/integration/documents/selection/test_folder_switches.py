@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -213,6 +214,59 @@ def test_panel_shows_folders_first_and_counts_what_can_be_read(ada: Desk, portal
     ada.call("POST", f"/chat/{talk}/folders/{inner}", data={"state": "on"})
     ada.call("POST", f"/chat/{talk}/folders/{archive}", data={"state": "inherit"})
     assert "Using 2 of 2 documents" in ada.call("GET", panel).text
+
+
+def test_folder_in_the_panel_shows_and_switches_what_is_in_it(ada: Desk, portal: Portal) -> None:
+    archive = ada.folder("Archive")
+    inner = ada.folder("Old", archive)
+    one, two = (portal.add(f"maple {name}", title=name, owner=ada.user) for name in ("One", "Two"))
+    ada.move(one, archive)
+    ada.move(two, inner)
+    talk = str(conversations.create(portal.services, ada.user).id)
+    panel = f"/chat/{talk}/documents"
+
+    def shown(form: str, **data: str) -> tuple[str, str]:
+        """Return whether the folder is on, and why if the page shows it."""
+        answer = ada.call("POST", form, data=data)
+        assert answer.status_code == 303
+        row = ada.call("GET", panel).text.partition(f'id="switch-{archive}"')[2]
+        cause = re.search(r'data-testid="selection-cause"\s+data-source="(\w+)">([^<]*)<', row)
+        assert cause is not None
+        words = "" if cause[1] == "system" else cause[2]
+        return row.partition('aria-checked="')[2].partition('"')[0], words
+
+    assert shown(panel, state="off") == ("false", "0 of 2 documents on")
+    switch = f"/chat/{talk}/folders/{archive}"
+    assert shown(switch, state="on") == ("true", "On in this conversation")
+    assert ada.found(conversation_id=talk) == {"One", "Two"}
+    part = ("true", "1 of 2 documents on")
+    assert shown(f"/chat/{talk}/folders/{inner}", state="off") == part
+    assert shown(switch, state="off") == ("false", "Off in this conversation")
+    assert ada.found(conversation_id=talk) == set()
+    assert shown(f"{panel}/{one.id}", state="on") == part
+    assert shown(switch, state="inherit") == ("true", "")
+
+
+def test_folder_in_the_panel_counts_only_what_its_user_sees(
+    ada: Desk, eve: Desk, portal: Portal
+) -> None:
+    archive = ada.folder("Archive")
+    secret = ada.folder("Severance", archive, visibility=Visibility.PRIVATE)
+    for title, place in (("One", archive), ("Two", archive), ("Three", secret)):
+        ada.move(portal.add(f"maple {title}", title=title, owner=ada.user), place)
+    private = portal.add("hidden", title="Four", owner=ada.user, visibility=Visibility.PRIVATE)
+    ada.move(private, archive)
+    talk = str(conversations.create(portal.services, eve.user).id)
+    panel = f"/chat/{talk}/documents"
+    eve.call("POST", panel, data={"state": "off"})
+    assert "0 of 2 documents on" in eve.call("GET", panel).text
+    # In a filtered list a folder stands beside its documents.
+    one = portal.scalars("SELECT id FROM documents WHERE title = 'One'")[0]
+    headers = portal.headers(eve.user) | {"HX-Request": "true"}
+    sent = {"state": "on", "q": "ar"}
+    answer = eve.client.post(f"{panel}/{one}", headers=headers, data=sent).text
+    assert re.search(rf'id="switch-{archive}"[^>]*hx-swap-oob="true"', answer)
+    assert "1 of 2 documents on" in answer
 
 
 def test_folder_of_the_list_is_switched_for_oneself(ada: Desk, eve: Desk, portal: Portal) -> None:

@@ -36,7 +36,7 @@ def test_form_stores_valid_files_and_reports_the_outcome_of_each(small: Portal) 
     queue = answer.text.partition('data-testid="upload-summary"')[2].partition("</ul>")[0]
     states = re.findall(r'data-testid="upload-item"\s+data-state="(\w+)"', queue)
     assert states == ["failed", "failed", "known"]
-    assert "3 of 5 uploaded, 2 failed" in " ".join(answer.text.split())
+    assert "2 of 5 uploaded, 1 already there, 2 failed" in " ".join(answer.text.split())
     assert all(word in answer.text for word in ("picture.pdf", "PNG", "larger than the limit"))
     titles = {item["title"] for item in client.get(DOCUMENTS, headers=headers).json["documents"]}
     assert titles == {"good", "known", "mine", "foreign"}
@@ -46,6 +46,8 @@ def test_form_stores_valid_files_and_reports_the_outcome_of_each(small: Portal) 
     # The domain in the upload form does not filter the document list.
     wished = {"file": (io.BytesIO(PNG), "picture.pdf"), "domain": "law"}
     assert 'class="document-row"' in client.post("/documents", headers=headers, data=wished).text
+    copied = send(client, headers, (b"new", "new.txt"), (b"known", "copy.txt"))
+    assert "1 of 2 uploaded, 1 already there" in " ".join(copied.text.split())
     few = send(client, headers, (b"1", "1.txt"), (b"2", "2.txt"))
     assert (few.status_code, few.location) == (303, "/documents")
 

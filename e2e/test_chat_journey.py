@@ -281,6 +281,11 @@ def test_wide_table_shows_the_cell_that_answers_and_is_reached_by_keyboard(
     portal.page.reload()
     expect(marked).to_be_in_viewport(ratio=0.9)
     assert_accessible(portal.page)
+    answer.locator(".citation-marker").first.hover()
+    card = portal.page.get_by_test_id("citation-card")
+    expect(card).to_contain_text("Warranty (months): 36")
+    expect(card).to_be_in_viewport(ratio=0.99)
+    assert card.locator("blockquote").evaluate("it => it.scrollWidth <= it.clientWidth")
     portal.page.goto("/search?q=warranty+of+the+dobson+telescope")
     table = portal.page.locator(".result-table").first
     assert table.evaluate("it => it.scrollWidth > it.clientWidth")

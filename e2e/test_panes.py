@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from e2e.light_portal import LightPortal, library, light_portal
 from e2e.pages.chat import ChatPage
+from portal.services.answers import conversations
 from tests.conftest import Portal
 from tests.factories.servers.chat import Until
 from tests.factories.servers.endpoint import wait_until
@@ -136,6 +137,18 @@ def test_list_is_changed_without_leaving_the_place(portal: LightPortal) -> None:
     expect(chat.field).to_have_value("A draft")
     assert page.evaluate("[window.isSamePage, window.scrollY]") == [True, 200]
     assert page.url == address
+
+
+def test_head_of_the_list_stays_while_the_list_scrolls(portal: LightPortal) -> None:
+    user = Portal.of(portal.services).user("mia")
+    oldest, *_ = [conversations.create(portal.services, user).id for _ in range(20)]
+    for size in (WIDE, PHONE):
+        page = portal.open_window(user="mia", viewport=size).page
+        page.goto(f"/chat/{oldest}#conversations")
+        page.get_by_test_id("conversation-row").last.scroll_into_view_if_needed()
+        assert page.locator("#conversations").evaluate("(list) => list.scrollTop > 0")
+        for name in ("new-conversation", "conversation-search"):
+            expect(page.get_by_test_id(name)).to_be_in_viewport(ratio=0.9)
 
 
 def test_window_that_comes_to_the_front_shows_what_was_asked_elsewhere(portal: LightPortal) -> None:

@@ -71,8 +71,9 @@ class ChatRequest:
     are the same chunks for a provider that needs no prompt; `turns` end with the question;
     `language` is the question's, `zh` or `en`. With `can_search` the model may ask for another
     search. `reply` is the portal's own reply to a message that asks nothing of the documents; with
-    `is_outline` the sources are one document's, to be outlined. `search_across` searches the other
-    language, for a provider that finds no answer in the sources."""
+    `is_outline` the sources are one document's, to be outlined above the reply, if there is one.
+    `search_across` searches the other language, for a provider that finds no answer in the
+    sources."""
 
     system: str
     turns: Sequence[Turn]

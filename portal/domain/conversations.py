@@ -170,13 +170,25 @@ class SharedConversation:
     owner_name: str
 
 
+class Withheld(StrEnum):
+    """The reason why an answer is withheld: what it rests on is hidden from the reader, or in the
+    trash."""
+
+    HIDDEN = "hidden"
+    TRASHED = "trashed"
+
+
 @dataclass(frozen=True, slots=True)
 class SharedMessage:
-    """A message as a reader sees it: only sources that they may see, and without its text if that
-    rests on others."""
+    """A message as a reader sees it: only sources that they may see, and without its text and its
+    sources if the text rests on others."""
 
     message: Message
-    is_withheld: bool = False
+    withheld: Withheld | None = None
+
+    @property
+    def is_withheld(self) -> bool:
+        return self.withheld is not None
 
 
 @dataclass(frozen=True, slots=True)

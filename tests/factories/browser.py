@@ -44,6 +44,10 @@ class Browser:
         form = {"csrf_token": self.csrf_token(page), **(data or {})}
         return self.client.post(path, data=form, **self._request)
 
+    def follow(self, answer: TestResponse) -> TestResponse:
+        """Return the page that an answer redirects to."""
+        return self.get(answer.headers["Location"])
+
     def sign_in(self, name: str, password: str) -> TestResponse:
         return self.post("/login", {"name": name, "password": password}, page="/login")
 

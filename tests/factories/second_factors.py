@@ -52,4 +52,4 @@ def add_passkey(browser: Browser, authenticator: Authenticator, name: str = "Lap
     form = {"name": name, "credential": authenticator.create(given)}
     answer = browser.post(f"{PAGE}/passkeys", form, page=PAGE)
     assert answer.status_code in {200, 303}, answer.text
-    return answer.text
+    return (browser.follow(answer) if answer.status_code == 303 else answer).text

@@ -91,14 +91,19 @@ class ExtractiveChatModel:
 
     def stream(self, request: ChatRequest) -> Iterator[ChatEvent]:
         """Yield an introduction, then one quotation a piece; or Abstained."""
-        if request.reply is not None:
+        if request.is_outline and request.sources:
+            yield from self._outline(request)
+        elif request.reply is not None:
             yield Abstained(request.reply, Outcome.REPLY)
-        elif request.is_outline:
-            yield TextDelta(f"{wording.say('outline', request)}\n\n")
-            yield from _Quoter(request.sources).quote(outlines.outline(request.sources))
-            yield Abstained("", Outcome.REPLY)
         else:
             yield from self._answer(request)
+
+    def _outline(self, request: ChatRequest) -> Iterator[ChatEvent]:
+        titles = dict.fromkeys(as_markdown(one.title) for one in request.sources)
+        introduction = wording.say("outline", request, title=", ".join(titles))
+        yield TextDelta(f"{introduction}\n\n")
+        yield from _Quoter(request.sources).quote(outlines.outline(request.sources))
+        yield Abstained(f"\n\n{request.reply}" if request.reply else "", Outcome.REPLY)
 
     def _answer(self, request: ChatRequest) -> Iterator[ChatEvent]:
         if request.search_across is not None:

@@ -11,9 +11,10 @@ _WORDS = {
         "en": "Quoted from your documents, word for word:",
     },
     "outline": {
-        "zh": "概括需要语言模型，而本站目前只引用原文。下面是这份文档的提纲，每节列出第一句原文：",
-        "en": "Summarizing needs a language model, and this portal only quotes at the moment. "
-        "This is the document's outline, with the first sentence of each section:",
+        "zh": "概括需要语言模型，而本站目前只引用原文。"
+        "下面是《{title}》的提纲，每节列出第一句原文：",
+        "en": "Summarising needs a language model, and this portal only quotes at the moment. "
+        "This is the outline of “{title}”, with the first sentence of each section:",
     },
     "on_topic": {
         "zh": "文档提到了这个话题，但没有写明所问的内容。",
@@ -41,5 +42,7 @@ _WORDS = {
 
 def say(name: str, request: ChatRequest, **values: str) -> str:
     """Return a sentence of the portal's own."""
-    text = _WORDS[name]["zh" if request.language == "zh" else "en"].format(**values)
-    return in_script_of(request.question, text) if request.language == "zh" else text
+    text = _WORDS[name]["zh" if request.language == "zh" else "en"]
+    # Titles and parts of the question keep their own script.
+    text = in_script_of(request.question, text) if request.language == "zh" else text
+    return text.format(**values)

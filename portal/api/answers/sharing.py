@@ -40,7 +40,8 @@ class SharedConversationModel(ResponseModel):
 
 class SharedMessageModel(MessageModel):
     withheld: bool = Field(
-        description="true if the answer is left out because it rests on documents you may not see"
+        description="true if the answer is left out, with its sources, because it rests on "
+        "documents you may not see"
     )
 
 

@@ -23,6 +23,16 @@ def get_citation(services: Services, user: User, citation_id: UUID) -> Citation:
         return _own(session, user, citation_id)
 
 
+def get_card(services: Services, user: User, citation_id: UUID) -> tuple[Citation, tuple[str, ...]]:
+    """Return a citation as `get_citation` does, with the header of the table that it quotes rows
+    of; empty for other text and for what the user may not open. Raises NotFound."""
+    with services.database.begin() as session:
+        citation = _own(session, user, citation_id)
+        found = citation_store.read_around(session, citation, 0) if citation.can_open else None
+    blocks = found[0].blocks if found else ()
+    return citation, next((block.header for block in blocks if block.header), ())
+
+
 def list_citations(
     services: Services, user: User, document_id: UUID, *, limit: int
 ) -> tuple[list[CitedIn], int]:

@@ -25,6 +25,9 @@ from portal.store.answers.citations import CitedSource
 from portal.store.people import accounts as account_store
 from portal.store.session import Session
 
+# In what is stored of a reply: it may name documents that it does not cite.
+NAMES_DOCUMENTS = "names_documents"
+
 
 class AnswerDraft:
     """The answer with the id `message_id`. `register` has the chunks that were found for it, by
@@ -93,6 +96,8 @@ class AnswerDraft:
                 self._quoted = {one.number: one for one in abstained.about}
             self._in_prompt = set(self._quoted)
             self._note(outcome=abstained.outcome.value)
+            if abstained.outcome is Outcome.REPLY and abstained.text:
+                self._note(**{NAMES_DOCUMENTS: True})
             for one in abstained.about:
                 self._register(one)
 

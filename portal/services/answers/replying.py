@@ -51,8 +51,12 @@ _WORDS = {
     "which": {
         "zh": "概括需要语言模型，而本站目前只引用原文。我可以列出文档的提纲：请写出文档标题，"
         "例如“总结《{title}》”。",
-        "en": "Summarizing needs a language model, and this portal only quotes at the moment. "
+        "en": "Summarising needs a language model, and this portal only quotes at the moment. "
         "I can list a document's outline: name its title, as in “Summarise {title}”.",
+    },
+    "alike": {
+        "zh": "以下文档也符合，可以写出标题再问，例如“总结《{title}》”：",
+        "en": "These documents match as well. Name one by its title, as in “Summarise {title}”:",
     },
     "comparison": {
         "zh": "比较文档需要语言模型，而本站目前只引用原文。"
@@ -65,7 +69,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply to a message; `outlined` are the chunks of a document to outline instead."""
+    """A reply to a message; `outlined` are the chunks of a document to outline above it."""
 
     text: str | None = None
     outlined: Sequence[UUID] = ()
@@ -116,12 +120,16 @@ def _reply_about(
         if not named or is_question:
             return None
         return Reply(say("comparison", title=as_markdown(titles[named[0]])))
-    document_id = _find(session, understood.subject, titles)
-    if document_id is None:
+    found = _find(session, understood.subject, titles)
+    if not found:
         title = as_markdown(next(iter(titles.values())))
         return None if understood.may_ask else Reply(say("which", title=title))
-    chunks = source_store.first_chunks(session, document_id, limit=_MAX_OUTLINED)
-    return Reply(outlined=chunks)
+    outlined, *others = found
+    chunks = source_store.first_chunks(session, outlined, limit=_MAX_OUTLINED)
+    if not others:
+        return Reply(outlined=chunks)
+    head = say("alike", title=as_markdown(titles[others[0]]))
+    return Reply(_list(head, {one: titles[one] for one in others}, ""), chunks)
 
 
 def chunks_to_read(
@@ -138,8 +146,7 @@ def chunks_to_read(
         named = _all_named(understood.subject, titles)
         documents = named if len(named) > 1 else []
     else:
-        document_id = _find(session, understood.subject, titles) if titles else None
-        documents = [document_id] if document_id else []
+        documents = _find(session, understood.subject, titles)[:1] if titles else []
     return tuple(
         chunk_id
         for document_id in documents
@@ -199,23 +206,24 @@ def _list(head: str, titles: dict[UUID, str], rest: str) -> str:
     return "\n".join([head, "", *lines, *filter(None, [rest])])
 
 
-def _find(session: Session, subject: str, titles: dict[UUID, str]) -> UUID | None:
-    """Return the document that a text names by its title, or else by its first heading."""
+def _find(session: Session, subject: str, titles: dict[UUID, str]) -> list[UUID]:
+    """Return the documents that a text names equally well by their titles, or else by their first
+    headings."""
     # It is the only document when the subject is just "this document".
     if len(titles) == 1:
-        return next(iter(titles))
+        return list(titles)
     return _named(subject, titles) or _named(
         subject, source_store.first_headings(session, list(titles))
     )
 
 
-def _named(subject: str, titles: dict[UUID, str]) -> UUID | None:
-    """Return the document whose title has the largest share of the words."""
+def _named(subject: str, titles: dict[UUID, str]) -> list[UUID]:
+    """Return the documents whose titles have the largest share of the words."""
     words = set(query_terms(subject)) - set(
         query_terms("这份文档 文件 内容 the this document file it")
     )
     if not words or not titles:
-        return None
+        return []
     folded = _spaced(fold(subject).text)
 
     def overlap(title: str) -> float:
@@ -223,5 +231,6 @@ def _named(subject: str, titles: dict[UUID, str]) -> UUID | None:
         plain = _plain(title)
         return len(words & terms) / len(words) + (plain in folded or folded in plain)
 
-    best = max(titles, key=lambda one: overlap(titles[one]))
-    return best if overlap(titles[best]) >= 0.5 else None  # noqa: PLR2004
+    overlaps = {document_id: overlap(title) for document_id, title in titles.items()}
+    best = max(overlaps.values())
+    return [one for one in titles if overlaps[one] == best >= 0.5]  # noqa: PLR2004

@@ -70,7 +70,7 @@ class Asked:
 class Retrieved:
     """The input of an answer: chunks, best first and numbered from 1; the turns before the question
     with the documents that they cite; and the enabled set at that moment. With `reply` nothing was
-    searched; with `is_outline` the chunks are those of one document."""
+    searched; with `is_outline` the chunks are those of one document, to outline above the reply."""
 
     sources: tuple[Source, ...]
     turns: tuple[Turn, ...]
@@ -130,7 +130,8 @@ def _retrieve_without_search(services: Services, asked: Asked) -> Retrieved | No
     retrieved, _ = _search_and_read(services, asked, (), outlined=reply.outlined)
     read = {source.document_id for source in retrieved.sources}
     private_reads.record(services, asked.user, read, found=False)
-    return replace(retrieved, reply=reply.text, is_outline=reply.text is None)
+    is_outline = reply.text is None or bool(reply.outlined)
+    return replace(retrieved, reply=reply.text, is_outline=is_outline)
 
 
 def _queries(chat: ChatModel, asked: Asked, query: str) -> tuple[str, ...]:

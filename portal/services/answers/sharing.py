@@ -6,7 +6,7 @@ or withheld whole (docs/adr/0058-shared-conversations.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -19,11 +19,13 @@ from portal.domain.conversations import (
     SharedConversation,
     SharedMessage,
     SourceState,
+    Withheld,
 )
 from portal.domain.people import User
 from portal.errors import InvalidInput, NotFound, existing
 from portal.services import Services, audit
 from portal.services.answers.conversations import stale_after_s
+from portal.services.answers.drafts import NAMES_DOCUMENTS
 from portal.services.answers.writers import EXTRACTIVE
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.people.accounts import normalise_name
@@ -113,19 +115,25 @@ def _for_reader(messages: Iterable[Message]) -> Iterator[SharedMessage]:
         if message.role is Role.USER:
             yield SharedMessage(message)
             continue
-        is_hidden = any(map(_is_hidden, message.citations))
+        hidden = list(filter(_is_hidden, message.citations))
         is_withheld = _may_reveal_hidden(message, was_hidden=was_hidden)
         # A language model reads earlier answers, and may repeat them.
-        was_hidden = was_hidden or is_hidden
+        was_hidden = was_hidden or bool(hidden)
+        visible = (one for one in message.citations if one not in hidden)
         shown = replace(
             message,
             content="" if is_withheld else message.content,
             support=() if is_withheld else message.support,
-            citations=tuple(one for one in message.citations if not _is_hidden(one)),
+            citations=() if is_withheld else tuple(visible),
             # What was searched for may repeat an earlier answer as well.
             replay=None,
         )
-        yield SharedMessage(shown, is_withheld=is_withheld)
+        yield SharedMessage(shown, _reason(hidden) if is_withheld else None)
+
+
+def _reason(hidden: Sequence[Citation]) -> Withheld:
+    is_trashed = hidden and all(one.state is SourceState.TRASHED for one in hidden)
+    return Withheld.TRASHED if is_trashed else Withheld.HIDDEN
 
 
 def _may_reveal_hidden(message: Message, *, was_hidden: bool) -> bool:
@@ -139,7 +147,8 @@ def _may_reveal_hidden(message: Message, *, was_hidden: bool) -> bool:
         return any(one.was_cited and _is_hidden(one) for one in message.citations)
     if replay.extra.get("outcome") == Outcome.REPLY:
         # It may name any document that its owner may see.
-        return not message.citations or any(map(_is_hidden, message.citations))
+        names_documents = replay.extra.get(NAMES_DOCUMENTS, not message.citations)
+        return names_documents or any(map(_is_hidden, message.citations))
     return any(map(_is_hidden, message.citations))
 
 

@@ -138,7 +138,7 @@ def _request(
         question=query,
         language=language,
         sources=built.sources,
-        reply=reply.text if reply else None,
+        reply=reply.text if reply and not reply.outlined else None,
     )
     return request, built, len(stored) == len(chunks)
 

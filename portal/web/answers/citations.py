@@ -19,10 +19,10 @@ blueprint = PageBlueprint("citations", __name__)
 @blueprint.get("/citations/<uuid:citation_id>/card")
 def card(citation_id: UUID) -> Answer:
     """Show the card of a marker, on hover or focus."""
-    citation = citing.get_citation(*context.caller(), citation_id)
-    if wants_fragment():
-        return render_template("fragments/citations/_card.html", citation=citation)
-    return show(citation_id)
+    if not wants_fragment():
+        return show(citation_id)
+    citation, header = citing.get_card(*context.caller(), citation_id)
+    return render_template("fragments/citations/_card.html", citation=citation, header=header)
 
 
 @blueprint.get("/citations/<uuid:citation_id>")

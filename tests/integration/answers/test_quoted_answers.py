@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable
 
 import pytest
@@ -164,6 +165,23 @@ def test_documents_are_listed_and_outlined(handbook: Portal) -> None:
     assert outline.status is MessageStatus.ABSTAINED
     assert "语言模型" in outline.content
     assert "出差住宿凭发票报销" in outline.content
+
+
+def test_outline_names_its_document_and_others_that_match_as_well(portal: Portal) -> None:
+    for place in ("Berlin", "Oslo", "Rome"):
+        portal.add(f"# Rules\n\nThe {place} office opens at nine.", title=f"{place} *handbook*")
+    portal.add("# Parking\n\nBay nine is reserved.", title="Parking handover")
+    answer = answer_to(portal, "Summarise the handbook").content
+    outline, _, others = answer.partition("These documents match as well.")
+    [named] = re.findall(r"outline of “(\w+) \\\*handbook\\\*”", outline)
+    assert f"The {named} office opens at nine." in outline
+    listed = re.findall(r"^- (\w+) \\\*handbook\\\*$", others, re.MULTILINE)
+    assert {named, *listed} == {"Berlin", "Oslo", "Rome"}
+    assert (len(listed), answer.count("opens at nine")) == (2, 1)
+    assert "Parking" not in answer
+    alone = answer_to(portal, "总结一下 Oslo handbook").content
+    assert "《Oslo" in alone
+    assert "以下文档也符合" not in alone
 
 
 def test_outline_cites_the_very_words_that_it_shows(portal: Portal) -> None:

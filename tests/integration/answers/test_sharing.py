@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from portal import create_app
-from portal.domain.conversations import SharedMessage
+from portal.domain.conversations import SharedMessage, Withheld
 from portal.domain.documents import DocumentSummary, Visibility
 from portal.domain.people import User
 from portal.errors import InvalidInput, NoSuchAccount, NotFound
@@ -93,6 +93,11 @@ def test_reader_reads_and_others_find_nothing(
     assert sharing.list_shared(portal.services, reader) == ()
 
 
+def page_of(portal: Portal, reader: User, talk: UUID) -> str:
+    client = create_app(portal.services).test_client()
+    return client.get(f"/shared/{talk}", headers=portal.headers(reader)).text
+
+
 def test_source_in_a_trash_is_shown_to_those_who_may_restore_it(
     portal: Portal, secret: DocumentSummary, reader: User
 ) -> None:
@@ -100,7 +105,8 @@ def test_source_in_a_trash_is_shown_to_those_who_may_restore_it(
     assert not answers(portal, reader, talk)[0].is_withheld
     library.delete_document(portal.services, portal.admin, secret.id)
     (shown,) = answers(portal, reader, talk)
-    assert (shown.is_withheld, shown.message.citations) == (True, ())
+    assert (shown.withheld, shown.message.citations) == (Withheld.TRASHED, ())
+    assert "a document it is based on was deleted" in page_of(portal, reader, talk)
     own = conversations.messages(portal.services, portal.admin, talk)[-1]
     assert own.citations[0].can_restore
 
@@ -115,15 +121,32 @@ def test_source_that_a_reader_may_not_see_leaks_nothing(
     shown = answers(portal, reader, talk)
     assert [one.is_withheld for one in shown] == [True, True, False]
     assert "seven in the morning" in shown[2].message.content
-    page = (
-        create_app(portal.services)
-        .test_client()
-        .get(f"/shared/{talk}", headers=portal.headers(reader))
-    )
+    page = page_of(portal, reader, talk)
+    assert "documents you can't access" in page
     for words in ("at six", "Visitors", "Zephyr plan", str(secret.id), "sha256"):
-        assert words not in page.get_data(as_text=True), words
+        assert words not in page, words
     library.change_document(portal.services, portal.admin, secret.id, visibility=Visibility.SHARED)
     assert not answers(portal, reader, talk)[0].is_withheld
+
+
+def test_withheld_answer_shows_none_of_its_sources(
+    portal: Portal, secret: DocumentSummary, reader: User
+) -> None:
+    copy = portal.add("The office closes at six on Mondays.", name="copy.txt", title="Open copy")
+    with_model = replace(portal, services=saying(portal.services, "At six [1], at six [2]."))
+    talk = share(with_model, reader, QUESTION)
+    assert len(answers(portal, reader, talk)[0].message.citations) == 2
+    set_private(portal, secret)
+    (shown,) = answers(portal, reader, talk)
+    assert (shown.withheld, shown.message.citations) == (Withheld.HIDDEN, ())
+    assert copy.title not in page_of(portal, reader, talk)
+
+
+def test_outline_that_names_other_documents_is_withheld(portal: Portal, reader: User) -> None:
+    for place in ("Berlin", "Oslo"):
+        portal.add(f"# Rules\n\nThe {place} office opens at nine.", title=f"{place} handbook")
+    talk = share(portal, reader, "Summarise the handbook", "Summarise the Oslo handbook")
+    assert [one.is_withheld for one in answers(portal, reader, talk)] == [True, False]
 
 
 def test_answer_of_a_model_is_withheld_for_what_it_read_before(

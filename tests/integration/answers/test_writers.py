@@ -42,9 +42,12 @@ def post(client: FlaskClient, portal: Portal, path: str, **form: str) -> tuple[i
     return answer.status_code, answer.get_data(as_text=True)
 
 
-def connect(client: FlaskClient, portal: Portal, chat: FakeChat, key: str = KEY) -> None:
+def connect(
+    client: FlaskClient, portal: Portal, chat: FakeChat, key: str = KEY, expected: int = 303
+) -> str:
     status, page = post(client, portal, "/endpoint", api_base=chat.url, api_key=key)
-    assert status == 303, page
+    assert status == expected, page
+    return page
 
 
 def answer(portal: Portal, services=None):
@@ -113,9 +116,9 @@ def test_redirects_are_not_followed(
 ) -> None:
     with fake_chat() as elsewhere:
         endpoint.models = Status(302, b"", {"Location": f"{elsewhere.url}/models"})
-        connect(client, portal, endpoint)
+        page = connect(client, portal, endpoint, expected=503)
         assert elsewhere.listings == []
-    assert "its endpoint answered 302" in get(client, portal)
+    assert "its endpoint answered 302" in page
 
 
 @for_each("address", ["ftp://localhost/v1", "localhost:11434", "http://me:secret@localhost/v1",
@@ -126,7 +129,7 @@ def test_address_that_no_model_server_has_is_refused(
 ) -> None:
     status, page = post(client, portal, "/endpoint", api_base=address, api_key=KEY)
     assert status == 422
-    assert 'data-testid="form-error"' in page
+    assert 'data-field="api_base"' in page
     assert KEY not in page
     assert 'data-testid="writer-form"' not in get(client, portal)
 
@@ -140,15 +143,30 @@ def test_endpoint_without_a_list_of_models_is_kept_and_takes_a_name(
     client: FlaskClient, portal: Portal, endpoint: FakeChat, listing: Status
 ) -> None:
     endpoint.models = listing
-    connect(client, portal, endpoint)
-    page = get(client, portal)
-    assert "The chat model did not answer" in page
+    page = connect(client, portal, endpoint, expected=503)
+    assert "The language model did not answer" in page
     refused = isinstance(listing.body, dict) and "error" in listing.body
     assert ("its endpoint refused the API key (401)" in page) == refused
     assert "secret words" not in page
-    assert "The server listed no models. Enter the name of one." in page
+    assert "No model list available. Enter a model name." in page
     assert post(client, portal, "/writer", model="")[0] == 422
     assert post(client, portal, "/writer", model="llama")[0] == 303
+
+
+def test_unreachable_address_is_reported_beside_its_field_alone(
+    client: FlaskClient, portal: Portal
+) -> None:
+    address = "http://localhost:9/v1"
+    status, page = post(client, portal, "/endpoint", api_base=address, api_key="")
+    assert status == 503
+    assert page.count(f"Could not reach {address}.") == 1
+    assert "ConnectError" not in page
+    assert "listed no models" not in page
+    field = page.split('id="field-api_base"')[1].split("</div>")[0]
+    for part in ("autofocus", 'aria-describedby="error-api_base"', f'value="{address}"', "Could"):
+        assert part in field
+    assert "Could not reach" not in get(client, portal)
+    assert post(client, portal, "/models")[0] == 503
 
 
 def test_trial_shows_the_answer_and_the_time_to_its_first_word(

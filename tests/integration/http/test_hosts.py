@@ -137,9 +137,9 @@ def test_forwarded_host_is_read_from_a_trusted_proxy_only(
 
 
 def invitation_link(portal: Portal, app: Flask, **headers: str) -> str:
-    answer = app.test_client().post("/admin/invitations", headers=portal.headers() | headers)
-    assert answer.status_code == 200
-    found = re.search(r'value="([^"]*/invite/[^"]+)"', answer.text)
+    client, headers = app.test_client(), portal.headers() | headers
+    assert client.post("/admin/invitations", headers=headers).status_code == 303
+    found = re.search(r'value="([^"]*/invite/[^"]+)"', client.get("/admin", headers=headers).text)
     assert found is not None
     return found[1]
 

@@ -72,6 +72,7 @@ def test_refused_names_of_a_group_stay_in_their_forms(portal: Portal, client: Fl
     [
         ("not the one", NEW_PASSWORD, NEW_PASSWORD, "current"),
         (PASSWORD, "short", "short", "new"),
+        (PASSWORD, "short", "another", "new"),
         (PASSWORD, NEW_PASSWORD, "another", "new_again"),
     ],
 )
@@ -85,6 +86,8 @@ def test_the_field_that_is_wrong_is_marked_when_a_password_changes(
     form: dict[str, object] = {"current": current, "new": new, "new_again": again}
     page = owner.post("/account/password", form).text
     assert marked(page) == [wrong]
+    assert ("do not match" in page) == (new != again)
+    assert ("too short" in page) == (new == "short")
     assert re.search(rf'name="{wrong}"[^>]* autofocus\s+required>', page)
 
 
@@ -93,6 +96,7 @@ def test_the_field_that_is_wrong_is_marked_when_a_password_changes(
     [
         ("admin", NEW_PASSWORD, NEW_PASSWORD, "name"),
         ("mei", "short", "short", "password"),
+        ("mei", "short", "another", "password"),
         ("mei", NEW_PASSWORD, "another", "password_again"),
     ],
 )

@@ -55,6 +55,26 @@ def test_pinned_conversations_stand_above_the_others(chat: Chat) -> None:
     assert "Pinned" not in text_of(chat.get("/chat"))
 
 
+def test_skip_link_passes_the_list_of_conversations(chat: Chat) -> None:
+    page = chat.get(chat.begin()).text
+    [target] = re.findall(r'class="skip-link" href="#([^"]+)"', page)
+    place = re.search(rf'id="{target}"[^>]*tabindex="-1"', page)
+    assert place is not None
+    assert page.index('id="conversations"') < place.start() < page.index('class="chat-head"')
+    assert 'class="skip-link" href="#main"' in chat.get("/chat").text
+
+
+def test_form_on_a_page_of_its_own_shows_its_error_in_place(chat: Chat) -> None:
+    conversation = chat.begin()
+    for address in (f"{conversation}/share", f"{conversation}/rename"):
+        in_dialog, alone = chat.get(address, **FRAGMENT).text, chat.get(address).text
+        assert [f'hx-post="{address}"' in one for one in (in_dialog, alone)] == [True, False]
+        refused = chat.post(address, name="nobody", title="")
+        assert refused.status_code == 422
+        assert "<html" in refused.text
+        assert 'role="alert"' in refused.text
+
+
 def test_script_goes_on_where_it_was_after_a_change(chat: Chat) -> None:
     first, second = chat.begin(), chat.begin()
     headers = FRAGMENT | {"HX-Current-URL": f"http://localhost{first}?source=x&shown=60"}

@@ -43,6 +43,20 @@ def test_panel_card_and_replay_show_the_source(chat: Chat) -> None:
     assert "The quote matches the stored text." in replay
 
 
+def test_card_of_a_table_row_names_the_column_of_each_cell(chat: Chat, portal: Portal) -> None:
+    rows = "".join(f"Desk {number},{number * 10} EUR,{number + 11}\n" for number in range(1, 200))
+    portal.add(f"Article,Price,Days\n{rows}Lamp closes at six,88 EUR,21\n", name="prices.csv")
+    address = chat.begin()
+    chat.ask(address, "What does the lamp that closes at six cost?")
+    citation = chat.messages(address)[1].citations[0]
+    assert citation.excerpt == "Lamp closes at six | 88 EUR | 21"
+    for language, said in (("en", "Days: 21"), ("zh", "Days：21")):
+        headers = FRAGMENT | {"Accept-Language": language}
+        card = chat.get(f"/citations/{citation.id}/card", **headers).text
+        assert f"<li>{said}</li>" in card
+        assert "<table" not in card
+
+
 def test_citation_page_marks_a_quote_that_no_longer_matches(
     chat: Chat, portal: Portal, office: DocumentSummary
 ) -> None:

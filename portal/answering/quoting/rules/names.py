@@ -9,6 +9,7 @@ import rjieba
 
 from portal.answering.quoting.questions import MONTH_NAME
 from portal.answering.quoting.rules.kinds import is_han_name, is_word
+from portal.text.characters.folding import fold
 from portal.text.characters.scripts import HAN
 
 # A number with a sign behind it is an amount, a date or a time.
@@ -22,9 +23,9 @@ _CONTACT = "(?:phone|telephone|mobile|cell|e-?mail|extension)(?: (?:number|addre
 _LATIN_NAME = r"[A-Z][\w-]+(?: [A-Z][\w-]+)*"
 _WHOSE_CONTACT = re.compile(
     rf"({_LATIN_NAME})['’]s? (?i:{_CONTACT})\b|\b(?i:{_CONTACT}) (?:of|for) ({_LATIN_NAME})"
-    rf"|({_LATIN_NAME}|[{HAN}]{{2,4}})\s?的\s?(?:手机|电话|分机|座机|邮箱|邮件地址|微信|联系方式)"
+    rf"|({_LATIN_NAME}|[{HAN}]{{2,4}})\s?的\s?(?:手[机機]|电话|電話|分[机機]|座[机機]|[邮郵]箱|微信)"
 )
-_PRONOUN = re.compile(r"[他她]|\b(?:he|she|his|her|him|their)\b", re.IGNORECASE)
+_PRONOUN = re.compile(r"[他她]|\b(?:he|she|his|her|him|their)\b")
 
 
 def whose_contact(question: str) -> tuple[str, ...]:
@@ -42,7 +43,10 @@ def whose_contact(question: str) -> tuple[str, ...]:
 
 def is_of_another_person(names: Sequence[str], said: str) -> bool:
     """Return whether a text with its headings names none of a person's names and no "she"."""
-    return bool(names) and not (_PRONOUN.search(said) or any(name in said for name in names))
+    folded = fold(said).text
+    return bool(names) and not (
+        _PRONOUN.search(folded) or any(fold(name).text in folded for name in names)
+    )
 
 
 def without_numbers_of_names(question: str, text: str) -> str:

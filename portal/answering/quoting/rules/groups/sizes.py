@@ -11,20 +11,11 @@ UNITS = (
     "inch(?:es)?|英?寸|″",
 )  # fmt: skip
 _FACTORS = {
-    "kw": 1e3,
-    "kv": 1e3,
-    "l": 1e3,
-    "kg": 1e3,
-    "cm": 10.0,
-    "千瓦": 1e3,
-    "千伏": 1e3,
-    "升": 1e3,
-    "公斤": 1e3,
-    "千克": 1e3,
-    "厘米": 10.0,
-    "gb": 1e3,
+    **dict.fromkeys(
+        ("kw", "kv", "l", "kg", "千瓦", "千伏", "升", "公斤", "千克", "gb", "ghz"), 1e3
+    ),
+    **dict.fromkeys(("cm", "厘米"), 10.0),
     "tb": 1e6,
-    "ghz": 1e3,
 }
 # "Up to 3 kW", "2–3 kW" and "3 kW each" tell nothing apart.
 _IS_LIMIT = re.compile(

@@ -79,6 +79,7 @@ def test_what_is_said_of_another_does_not_answer(question: str, text: str) -> No
         ("May I take a bag of 25 kg?", "A bag weighs 23 kg or less.", ""),
         ("What is Petra Oswin's extension?", "Extension 2210", "Who to ask\nPetra Oswin"),
         ("What is Petra Oswin's extension?", "Her extension is 2210.", ""),
+        ("裘懷瑾的電話是多少？", "裘怀瑾：8025", ""),
         ("What is Reception's extension?", "Front desk: 2200", ""),
         ("Who wrote Petra Oswin's mail?", "Sent by Callum Dreyfield.", ""),
         ("When does phase 2 end?", "Phase 1, 2 and 3 end in May.", ""),

@@ -22,7 +22,7 @@ from portal.text.characters.folding import fold
 # But 64 只 counts.
 _RULES_OUT = re.compile(
     r"(?<!\d)(?<!\d )(?<!几)只|仅|除|其[余他它]"
-    r"|\b(?:only|just|must|except|others?|all|both|any)\b"
+    r"|\b(?:only|just|must|except|exclu\w+|outside|elsewhere|others?|rest|all|both|any)\b"
 )
 
 

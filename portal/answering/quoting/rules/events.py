@@ -16,6 +16,7 @@ _EVENTS = tuple(
         r"\bmarr(?:y|ie)|\bwedding|结婚|婚礼|嫁给|娶",
         r"\bgraduat|毕业",
         r"\bfounde[dr]|\bfounding|\bestablished|\b(?:been|is|was|were) set up\b|创[立办建始]|成立",
+        r"\b(?:bought|purchased)\b|购[入买置]|买[的了入]",
         r"\binvent(?:s|ed|ors?|ions?)?\b|发明",
         r"\bdiscover(?:ed|y|er)|发现",
         r"\b(?:wrote|written|writer|author)|\bdrafted|撰写|编写|起草|作者|写[了的下]|写[^一-龥]",

@@ -13,6 +13,8 @@ from portal.answering.quoting.rules.events import find_events, has_another_event
         ("where was tesla born?", "tesla died in new york in 1943."),
         ("特斯拉是在哪里出生的？", "tesla died in new york in 1943."),
         ("who wrote the security policy?", "report it to the security desk."),
+        ("when was the printer bought?", "printer; checked in may 2025"),
+        ("打印机是哪年买的？", "打印机 2024年5月检修"),
         ("who designed the bridge?", "the bridge was painted by mara lind."),
     ],
 )
@@ -27,6 +29,8 @@ def test_statement_of_another_event_lacks_the_one_asked_for(question: str, state
         ("特斯拉是在哪里出生的？", "nikola tesla was born in smiljan."),
         ("who wrote the security policy?", "written by the security team."),
         ("公司是什么时候创立的？", "公司成立于 2015 年。"),
+        ("who buys the coffee?", "coffee is ordered by mia."),
+        ("打印机是哪年买的？", "printer; bought: may 2024"),
         ("when does the office open?", "the office opens at nine."),
         ("where do designers sit?", "the design team sits on the third floor."),
         ("where is the inventory list kept?", "the list is kept in the storeroom."),

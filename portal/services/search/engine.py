@@ -55,11 +55,27 @@ def search(
     parsed = respelling.parse(request, request.query)
     if request.query_vector is None and not has_visible_text(parsed.text):
         return _find_nothing(services, user, request, parsed)
+    trace = Trace()
     ranks_words = request.mode is not SearchMode.VECTOR and uses_bm25(services.settings.search)
     server = services.database.ranking_words() if ranks_words else nullcontext()
     try:
         with server, metrics.searching(request.mode.value):
-            outcome = _find_or_recall(services, user, request, parsed, deadline)
+            with trace.timed("configuration"):
+                context, corpus = _read_context(services, user, request)
+            key = cache.key_of_search(services, user, request, context)
+            outcome = None if key is None else services.search_cache.get(key)
+            if outcome is None:
+                # Checked first: the calibration may get ready during the search, after it was used.
+                is_settled = key is not None and cache.is_settled(services, request, context)
+                plan = make_plan(
+                    services, user, request, parsed, context=context, corpus=corpus, trace=trace
+                )
+                plan, found = find(services, plan, trace, deadline)
+                outcome = results.outcome(services, plan, found, trace)
+                suggestion = suggestions.suggest(services, plan, outcome, found, trace.enabled)
+                outcome = replace(outcome, correction=suggestion)
+                if key is not None and is_settled:
+                    services.search_cache.put(key, outcome)
     except ModelGone:
         # An administrator dropped the model just now; the next one is active.
         return search(services, user, request, deadline=deadline, is_shown=is_shown)
@@ -72,33 +88,6 @@ def search(
     if is_shown:
         found_ids = {hit.document_id for hit in outcome.hits}
         private_reads.record(services, user, found_ids, found=True)
-    return outcome
-
-
-def _find_or_recall(
-    services: Services,
-    user: User,
-    request: SearchRequest,
-    parsed: ParsedQuery,
-    deadline: Deadline | None,
-) -> SearchOutcome:
-    """Return the cached outcome of a search if nothing has changed since, else search and cache."""
-    trace = Trace()
-    with trace.timed("configuration"):
-        context, corpus = _read_context(services, user, request)
-    key = cache.key_of_search(services, user, request, context)
-    outcome = None if key is None else services.search_cache.get(key)
-    if outcome is not None:
-        return outcome
-    # Checked first: the calibration may get ready during the search, after it was used.
-    is_settled = key is not None and cache.is_settled(services, request, context)
-    plan = make_plan(services, user, request, parsed, context=context, corpus=corpus, trace=trace)
-    plan, found = find(services, plan, trace, deadline)
-    outcome = results.outcome(services, plan, found, trace)
-    suggestion = suggestions.suggest(services, plan, outcome, found, trace.enabled)
-    outcome = replace(outcome, correction=suggestion)
-    if key is not None and is_settled:
-        services.search_cache.put(key, outcome)
     return outcome
 
 

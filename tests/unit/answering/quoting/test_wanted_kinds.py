@@ -61,6 +61,8 @@ def test_statement_without_the_signs_of_the_wanted_kind_is_less_likely(
         ("密码要几位？", Wanted.MEASURE),
         ("李静的邮箱是啥？", Wanted.CONTACT),
         ("几个值长都叫啥名字？", Wanted.NAME),
+        ("What is the extension of Owen Tarrick?", Wanted.CONTACT),
+        ("What is the extension of the contract?", Wanted.ANYTHING),
         ("Ines Harkers extension please", Wanted.CONTACT),
         ("Hotel limit in Riga?", Wanted.MONEY),
         ("What's the daily meal money?", Wanted.MONEY),

@@ -18,17 +18,24 @@ _FACTORS = {
     "tb": 1e6,
 }
 # "Up to 3 kW", "2–3 kW" and "3 kW each" tell nothing apart.
-_IS_LIMIT = re.compile(
-    r"\b(?:allow\w*|limit\w*|up to|over|under|above|below|between|than|least|most|max\w*|min\w*"
-    r"|each|per|every)\b"
-    r"|\d\s?(?:-|–|~|至|到)\s?\d|以[上下内]|[上下]限|限[重额]|超过|不[足超到]|至少|最[多少大小高低]|每"
+_BEFORE = re.compile(
+    r"(?:\b(?:allow\w*|limit\w*|up to|over|under|above|below|between|than|least|most|max\w*|min\w*"
+    r"|each|per|every)\b|\d\s?(?:-|–|~|至|到)|[上下]限|限[重额]|超过|不[足超到]|至少|最[多少大小高低]|每)"
+    r"[^;]{0,18}\Z"
 )
+_AFTER = re.compile(r"\s?(?:-|–|~|至|到|以[上下内]|(?:each|per|or (?:more|less)|to)\b|[/每])")
+_NEAR = 32
 
 
 def find_sizes(unit: str, text: str) -> frozenset[float]:
-    """Return the figures before a unit in a text: 3 for "3.0 kW"; none where it names a limit."""
+    """Return the figures before a unit in a text: 3 for "3.0 kW"; none where one is a limit."""
     folded = fold(text).text
-    if _IS_LIMIT.search(folded):
-        return frozenset()
-    found = re.findall(rf"(?<![\d.,-])(\d{{1,5}}(?:\.\d{{1,3}})?) ?({unit})(?![a-z\d])", folded)
-    return frozenset(_FACTORS.get(name, 1.0) * float(figure) for figure, name in found)
+    found = set()
+    for match in re.finditer(
+        rf"(?<![\d.,])(\d{{1,5}}(?:\.\d{{1,3}})?) ?({unit})(?![a-z\d])", folded
+    ):
+        start, end = match.span()
+        if _BEFORE.search(folded[max(0, start - _NEAR) : start]) or _AFTER.match(folded, end):
+            return frozenset()
+        found.add(_FACTORS.get(match[2], 1.0) * float(match[1]))
+    return frozenset(found)

@@ -152,6 +152,8 @@ _ASKED = (
             r"(?:(?:phone|extension|hotline) number|e-?mail address)(?! (?:polic(?:y|ies)|rules?|formats?|lists?|books?)\b)",
             r"(?:what|which)(?: is|'s)?(?: the| our| your| their)?(?: \w+)? web ?site\b|\burl\b|\bweb(?: ?site)? address\b",
             r"(?<!at )what number|which number (?:do|should|can|must) (?:i|we) (?:call|ring|dial|phone)\b",
+            r"\b(?:phone|telephone|mobile|extension|e-?mail)(?: (?:number|address))? (?:of|for)"
+            r" (?!(?:the|an?|my|our|your|this|all|each)\b)[\w.]+ \w+\Z",
             r"\w'?s (?:(?:phone|telephone|mobile|cell|office) )?(?:phone|telephone|mobile|extension|e-?mail)(?: please)?\Z",
         ),
     ),

@@ -69,7 +69,7 @@ _GOES_ON_WORDS = re.compile(
     r"|(?:的话)?呢\s*[?？]?\s*$",
     re.IGNORECASE,
 )
-# There is one in the house, whatever was asked before.
+# An organisation has one, so that the question needs none before it.
 _ONLY_ONE = re.compile(
     r"\b(?:ceo|cto|cfo|coo|managing director)\b|总经理|總經理|董事长|董事長|总裁|總裁|校长|校長|院长|院長",
     re.IGNORECASE,

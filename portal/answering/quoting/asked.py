@@ -18,10 +18,10 @@ from portal.answering.quoting.rules.conditions import (
     find_conditions,
     find_names,
 )
+from portal.answering.quoting.rules.contacts import whose_contact
 from portal.answering.quoting.rules.events import Events, find_events
 from portal.answering.quoting.rules.groups.named import Named, find_named
 from portal.answering.quoting.rules.kinds import OF_EVENTS, Wanted, find_wanted
-from portal.answering.quoting.rules.names import whose_contact
 from portal.answering.quoting.rules.negation import asks_denied, is_open
 from portal.text.characters.folding import fold
 from portal.text.terms.lexicon import Sense, translations

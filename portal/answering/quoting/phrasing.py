@@ -61,19 +61,27 @@ def as_read(text: str) -> str:
 
 def with_units(statement: Statement) -> str:
     """Return each cell of a table row before its header, which may name the unit: "600 元 价格".
-    Where none does, the heading may: "住宿标准（每晚上限，元）". Empty for other statements."""
-    units = [_unit_in(name) for name in statement.header]
-    if not any(units) and (of_row := _unit_in(statement.cells[0]) if statement.cells else ""):
-        units = ["", *[of_row] * (len(units) - 1)]
-    if not any(units):
-        heading = statement.context.rpartition("\n")[2]
-        pieces = [one for found in _IN_BRACKETS.findall(heading) for one in _COMMA.split(found)]
-        pieces.sort(key=lambda piece: _UNIT.match(piece) is None)
-        units = ["; ".join(pieces)] * len(units)
+    Where none does, the first cell or the heading may: "住宿标准（每晚上限，元）". Empty for other
+    statements."""
     return "; ".join(
         f"{cell} {unit} {name.replace('_', ' ')}"
-        for name, unit, cell in zip(statement.header, units, statement.cells, strict=False)
+        for name, unit, cell in zip(
+            statement.header, _units(statement), statement.cells, strict=False
+        )
     )
+
+
+def _units(row: Statement) -> list[str]:
+    """Return the unit of each cell of a row: its header's, else that of the row or its heading."""
+    units = [_unit_in(name) for name in row.header]
+    if any(units):
+        return units
+    if of_row := _unit_in(row.cells[0]) if row.cells else "":
+        return ["", *[of_row] * (len(units) - 1)]
+    heading = row.context.rpartition("\n")[2]
+    pieces = [one for found in _IN_BRACKETS.findall(heading) for one in _COMMA.split(found)]
+    pieces.sort(key=lambda piece: _UNIT.match(piece) is None)
+    return ["; ".join(pieces)] * len(units)
 
 
 def _unit_in(header: str) -> str:

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 
 from portal.answering.quoting.asked import Asked
 from portal.answering.quoting.questions import find_dates
+from portal.answering.quoting.rules.contacts import is_of_another_person
 from portal.answering.quoting.rules.events import has_another_event
 from portal.answering.quoting.rules.groups.named import names_others
 from portal.answering.quoting.rules.kinds import ANY_TEXT, Wanted
-from portal.answering.quoting.rules.names import is_of_another_person
 from portal.answering.quoting.rules.negation import denies, is_denial, says_denied
 from portal.answering.quoting.rules.titles import is_qualified
 from portal.text.characters.folding import fold

@@ -10,9 +10,9 @@ from functools import partial
 
 from portal.answering.quoting.rules.groups.cities import find_cities
 from portal.answering.quoting.rules.groups.months import find_mentioned_months, find_months
-from portal.answering.quoting.rules.groups.numbered import THINGS, find_numbers
+from portal.answering.quoting.rules.groups.numbered import find_numbers, find_things
 from portal.answering.quoting.rules.groups.quarters import find_quarters
-from portal.answering.quoting.rules.groups.sizes import UNITS, find_sizes
+from portal.answering.quoting.rules.groups.sizes import SIZES, find_sizes
 from portal.answering.quoting.rules.groups.terms import TERMS, find_terms
 from portal.answering.quoting.rules.groups.weekdays import find_weekdays
 from portal.answering.quoting.rules.kinds import OF_TIMES, Wanted
@@ -48,11 +48,10 @@ _GROUPS = (
     Group(find_cities, by_headings=False, answers=(Wanted.PLACE,)),
     # "May I take a bag of 25 kg?" is answered by what another weight is.
     *(
-        Group(partial(find_sizes, unit), by_headings=False, answers=(Wanted.ANYTHING,))
-        for unit in UNITS
+        Group(partial(find_sizes, size), by_headings=False, answers=(Wanted.ANYTHING,))
+        for size in SIZES
     ),
     *(Group(partial(find_terms, terms)) for terms in TERMS),
-    *(Group(partial(find_numbers, thing), by_headings=False) for thing in THINGS),
 )
 
 Named = tuple[tuple[Group, frozenset[Hashable]], ...]
@@ -61,7 +60,12 @@ Named = tuple[tuple[Group, frozenset[Hashable]], ...]
 def find_named(question: str, wanted: Wanted) -> Named:
     """Return the groups of which a question names something, with what it names."""
     groups = (one for one in _GROUPS if wanted not in one.answers)
-    return tuple((one, found) for one in groups if (found := one.find(question)))
+    found = [(one, things) for one in groups if (things := one.find(question))]
+    found += [
+        (Group(partial(find_numbers, thing), by_headings=False), numbers)
+        for thing, numbers in find_things(question).items()
+    ]
+    return tuple(found)
 
 
 def names_others(asked: Named, context: str, text: str) -> bool:

@@ -6,9 +6,13 @@ import re
 
 from portal.text.characters.folding import fold
 
-UNITS = (
-    "k?w|千?瓦", "k?v|千?伏", "m?l|毫?升", "k?g|公斤|千克|克", "[cm]m|[毫厘]米", "[mgt]b", "[mg]hz",
-    "inch(?:es)?|英?寸|″",
+# Figures before units that are measured alike.
+SIZES = tuple(
+    re.compile(rf"(?<![\d.,])(\d{{1,5}}(?:\.\d{{1,3}})?) ?({unit})(?![a-z\d])")
+    for unit in (
+        "k?w|千?瓦", "k?v|千?伏", "m?l|毫?升", "k?g|公斤|千克|克", "[cm]m|[毫厘]米", "[mgt]b",
+        "[mg]hz", "inch(?:es)?|英?寸|″",
+    )
 )  # fmt: skip
 _FACTORS = {
     **dict.fromkeys(
@@ -27,13 +31,11 @@ _AFTER = re.compile(r"\s?(?:-|–|~|至|到|以[上下内]|(?:each|per|or (?:mor
 _NEAR = 32
 
 
-def find_sizes(unit: str, text: str) -> frozenset[float]:
+def find_sizes(size: re.Pattern[str], text: str) -> frozenset[float]:
     """Return the figures before a unit in a text: 3 for "3.0 kW"; none where one is a limit."""
     folded = fold(text).text
     found = set()
-    for match in re.finditer(
-        rf"(?<![\d.,])(\d{{1,5}}(?:\.\d{{1,3}})?) ?({unit})(?![a-z\d])", folded
-    ):
+    for match in size.finditer(folded):
         start, end = match.span()
         if _BEFORE.search(folded[max(0, start - _NEAR) : start]) or _AFTER.match(folded, end):
             return frozenset()

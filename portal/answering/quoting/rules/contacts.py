@@ -1,0 +1,42 @@
+"""Telephone numbers and addresses of people: one person's extension is not another's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import rjieba
+
+from portal.answering.quoting.rules.kinds import is_han_name, is_word
+from portal.text.characters.folding import fold
+from portal.text.characters.scripts import HAN
+
+# "What is Petra Oswin's extension?", "phone number of Petra Oswin" and 裘怀瑾的分机
+_CONTACT = "(?:phone|telephone|mobile|cell|e-?mail|extension)(?: (?:number|address))?"
+_LATIN_NAME = r"[A-Z][\w-]+(?: [A-Z][\w-]+)*"
+_WHOSE_CONTACT = re.compile(
+    rf"({_LATIN_NAME})['’]s? (?i:{_CONTACT})\b|\b(?i:{_CONTACT}) (?:of|for) ({_LATIN_NAME})"
+    rf"|({_LATIN_NAME}|[{HAN}]{{2,4}})\s?的\s?(?:手[机機]|电话|電話|分[机機]|座[机機]|[邮郵]箱|微信)"
+)
+_PRONOUN = re.compile(r"[他她]|\b(?:he|she|his|her|him|their)\b")
+
+
+def whose_contact(question: str) -> tuple[str, ...]:
+    """Return the names of the person whose number or address a question asks for; of a Chinese name
+    its last two characters, which may follow a title."""
+    found = _WHOSE_CONTACT.search(question)
+    if found is None:
+        return ()
+    name = next(filter(None, found.groups()))
+    if name[0] < HAN[0]:
+        return tuple(one for one in name.split() if not is_word(one))
+    is_person = any(tag == "nr" and word in name for word, tag in rjieba.tag(name))
+    return (name[-2:],) if is_person or is_han_name(name[-3:]) else ()
+
+
+def is_of_another_person(names: Sequence[str], said: str) -> bool:
+    """Return whether a text with its headings names none of a person's names and no "she"."""
+    if not names:
+        return False
+    folded = fold(said).text
+    return not (_PRONOUN.search(folded) or any(fold(name).text in folded for name in names))

@@ -42,7 +42,8 @@ from portal.services import Services
 from portal.services.documents import library
 from portal.services.documents.ingestion import indexing
 from portal.services.documents.intake import uploads
-from portal.services.operations import setup
+from portal.services.operations import health, setup
+from portal.services.operations.reports import scraping
 from portal.services.people import accounts, sessions
 from portal.settings import Settings, load_settings
 from tests.factories.compiled import (
@@ -146,6 +147,18 @@ def _passwords_are_hashed_quickly() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         quick = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
         patch.setattr(accounts, "_hasher", quick)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def health_waits() -> Iterator[None]:
+    """Let checks of health and metrics wait for the database: other tests keep all cores busy, and
+    a check that gives up after half a second says that there is none. Overridden where that half
+    second is what is tested."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(health, "_PATIENCE_S", 10.0)
+        patch.setattr(health, "_COUNTING_PATIENCE_S", 10.0)
+        patch.setattr(scraping, "_PATIENCE_S", 10.0)
         yield
 
 

@@ -20,6 +20,11 @@ from tests.conftest import Portal
 ADDRESSES = ("/health", "/health/ready", "/health/vector_store", "/metrics")
 
 
+@pytest.fixture
+def health_waits() -> None:
+    """Keep the patience that the portal has."""
+
+
 def answers_in_time(client: FlaskClient) -> dict[str, int]:
     """Return the status of each health endpoint; check that all respond within a second."""
     statuses = {}

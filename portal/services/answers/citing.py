@@ -30,7 +30,11 @@ def get_card(services: Services, user: User, citation_id: UUID) -> tuple[Citatio
         citation = _own(session, user, citation_id)
         found = citation_store.read_around(session, citation, 0) if citation.can_open else None
     blocks = found[0].blocks if found else ()
-    return citation, next((block.header for block in blocks if block.header), ())
+    header = next((block.header for block in blocks if block.header), ())
+    if header and citation.document_id is not None:
+        # More than the quotation, which is the user's.
+        private_reads.record(services, user, [citation.document_id], found=False)
+    return citation, header
 
 
 def list_citations(

@@ -132,7 +132,9 @@ def _for_reader(messages: Iterable[Message]) -> Iterator[SharedMessage]:
 
 
 def _reason(hidden: Sequence[Citation]) -> Withheld:
-    is_trashed = hidden and all(one.state is SourceState.TRASHED for one in hidden)
+    """Return why an answer is withheld: of a quoted one the sources that it cites count."""
+    of_answer = [one for one in hidden if one.was_cited] or hidden
+    is_trashed = of_answer and all(one.state is SourceState.TRASHED for one in of_answer)
     return Withheld.TRASHED if is_trashed else Withheld.HIDDEN
 
 

@@ -91,12 +91,13 @@ def undo(services: Services, user: User, change_id: UUID) -> int:
         change = existing(undo_store.lock_change(session, user, change_id))
         action, value = change.action, change.value["value"]
         changed = undo_store.list_of_change(session, change_id)
-        gates = bulk_store.gates_of(session, [one[0] for one in changed])
+        is_move = action == BulkAction.MOVE
+        gates = bulk_store.gates_of(session, [one[0] for one in changed]) if is_move else {}
         undone = undo_store.undo(session, user, change)
         if action == BulkAction.VISIBILITY:
             of_undone = [one for one in changed if one[0] in undone]
             _record_visibility(session, user, of_undone, before=value)
-        if action == BulkAction.MOVE:
+        if is_move:
             for to, ids in _by_gate(bulk_store.gates_of(session, undone)).items():
                 record_moves(session, user, Counter(gates[one] for one in ids), to=to)
         return len(undone)

@@ -19,7 +19,7 @@ _PURPOSE = b"portal second factors v1"
 
 
 class Unreadable(Exception):
-    """The value was sealed with a key that the portal no longer has."""
+    """The value was sealed with a key that the portal no longer has, or too long ago."""
 
 
 def seal(services: Services, value: bytes) -> bytes:
@@ -27,10 +27,11 @@ def seal(services: Services, value: bytes) -> bytes:
     return _box(services).encrypt(value)
 
 
-def unseal(services: Services, sealed: bytes) -> bytes:
-    """Decrypt with any key that the portal has. Raises Unreadable."""
+def unseal(services: Services, sealed: bytes, *, max_age_s: int | None = None) -> bytes:
+    """Decrypt with any key that the portal has. Raises Unreadable, also for what was sealed longer
+    ago than `max_age_s`."""
     try:
-        return _box(services).decrypt(sealed)
+        return _box(services).decrypt(sealed, max_age_s)
     except InvalidToken as error:
         raise Unreadable from error
 

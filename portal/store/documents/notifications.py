@@ -369,19 +369,19 @@ def delete_old(session: Session, *, before: datetime, max_per_user: int) -> None
         .correlate(UserRow)
         .scalar_subquery()
     )
-    beyond = select(UserRow.id, first_beyond.label("until")).subquery()
+    # Once a user, not once a notification.
+    beyond = select(UserRow.id, first_beyond.label("until")).cte("beyond")
+    beyond = beyond.prefix_with("MATERIALIZED")
     is_beyond = and_(
         NotificationRow.user_id == beyond.c.id,
         ~is_of_account,
         NotificationRow.created_at <= beyond.c.until,
     )
-    old = NotificationRow.created_at <= before
-    session.execute(
-        delete(NotificationRow).where(
-            or_(old, select(beyond.c.id).where(is_beyond).correlate(NotificationRow).exists())
-        ),
-        execution_options={"synchronize_session": False},
-    )
+    for is_deleted in (NotificationRow.created_at <= before, is_beyond):
+        session.execute(
+            delete(NotificationRow).where(is_deleted),
+            execution_options={"synchronize_session": False},
+        )
 
 
 def _of(user: User, *columns: Any) -> Select[Any]:

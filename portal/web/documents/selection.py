@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from flask import Flask, render_template, request, url_for
-from flask_babel import gettext
+from flask_babel import gettext, ngettext
 from werkzeug.wrappers import Response
 
 from portal.domain.documents.selection import (
@@ -54,8 +54,11 @@ def cause(switch: Switch) -> str:
     folder with documents that differ from its switch, how many are on."""
     if isinstance(switch, FolderSwitch) and switch.counts and switch.has_exceptions:
         enabled_count, total_count = switch.counts
-        words = gettext(
-            "%(enabled)s of %(total)s documents on", enabled=enabled_count, total=total_count
+        words = ngettext(
+            "%(enabled)s of %(num)s document on",
+            "%(enabled)s of %(num)s documents on",
+            total_count,
+            enabled=enabled_count,
         )
         return str(words)
     enabled, source, folder = switch.decision
@@ -153,8 +156,13 @@ def switches_values(conversation_id: UUID) -> dict[str, Any]:
     folder_id = identifier(request.values.get("folder"))
     # In a folder the field may still have what was searched for before it was opened.
     text = "" if folder_id else request.values.get("q", "").strip()
-    folder_switches = selections.list_folder_switches(
-        services, user, conversation_id, parent_id=folder_id, contains=text, with_counts=True
+    # Further documents of a long list come without the folders above them.
+    folder_switches = (
+        ()
+        if cursor
+        else selections.list_folder_switches(
+            services, user, conversation_id, parent_id=folder_id, contains=text, with_counts=True
+        )
     )
     page = selections.list_switches(
         services,
@@ -169,7 +177,7 @@ def switches_values(conversation_id: UUID) -> dict[str, Any]:
     return {
         "folder_id": folder_id,
         "opened": folders.get_folder(services, user, folder_id) if folder_id else None,
-        "folder_switches": () if cursor else folder_switches[:MAX_FOLDERS_SHOWN],
+        "folder_switches": folder_switches[:MAX_FOLDERS_SHOWN],
         "has_more_folders": len(folder_switches) > MAX_FOLDERS_SHOWN,
         "conversation": conversations.get(services, user, conversation_id),
         "conversation_id": conversation_id,

@@ -1,22 +1,24 @@
 """Confirm who you are: the page between a form that changes rights and what it does.
 
 The page carries the form that was sent, so that it is sent again with the password and nothing is
-typed twice. Methods that leave the portal, such as OpenID Connect, keep the form in the browser's
-signed cookie and come back to `resume`.
+typed twice. Methods that leave the portal, such as OpenID Connect, have the browser hold the form
+and come back to `resume`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 
-from flask import render_template, request, session, url_for
+from flask import render_template, request, url_for
 
 from portal.errors import N_, ReauthenticationRequired, WrongCredentials
 from portal.http import context, recent_sign_in
 from portal.http.messages import translated
 from portal.http.recent_sign_in import PASSWORD_FIELD, confirms_password
 from portal.services.people import accounts
+from portal.web import held
 from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, see_other
 from portal.web.security import local_path, referring_path
@@ -24,7 +26,7 @@ from portal.web.security import local_path, referring_path
 PATH_FIELD = "confirm_path"
 _OWN_FIELDS = {PASSWORD_FIELD, PATH_FIELD, "csrf_token"}
 _HELD = "held_form"
-_MAX_HELD_CHARACTERS = 2000  # Of a cookie of 4096 bytes that holds other things too.
+_MAX_HELD_BYTES = 1400  # Encrypted 2500, of a cookie of 4096 bytes that holds other things too.
 WRONG_PASSWORD = N_("Incorrect password. Try again.")
 
 blueprint = PageBlueprint("confirming", __name__, "/account/confirm")
@@ -66,10 +68,11 @@ def confirm() -> Answer:
 @context.while_enrolling
 def resume() -> Answer:
     """Offer to send the held form, after a method that left the portal."""
-    held = session.pop(_HELD, None)
-    if held is None:
+    found = held.read(_HELD)
+    if found is None:
         return see_other(url_for("account.show"))
-    path, fields = held
+    held.forget_once_shown(_HELD)
+    path, fields = found
     if not fields:
         return see_other(path)
     return render_template("pages/people/confirmed.html", action=path, fields=fields)
@@ -78,9 +81,9 @@ def resume() -> Answer:
 def hold() -> None:
     """Keep the form of the confirmation page until the user is back at `resume`."""
     path, fields = _read_path() or url_for("account.show"), _fields()
-    if sum(len(name) + len(value) for name, value in fields) > _MAX_HELD_CHARACTERS:
+    if sum(len(one.encode()) for one in chain(*fields)) > _MAX_HELD_BYTES:
         path, fields = url_for("account.show"), []
-    session[_HELD] = (path, fields)
+    held.hold(_HELD, [path, fields])
 
 
 def ask(error: ReauthenticationRequired) -> tuple[str, int]:

@@ -20,6 +20,7 @@ METHOD_WORDS = {
     SignInMethod.PASSKEY: N_("passkey"),
     SignInMethod.RECOVERY_CODE: N_("recovery code"),
     SignInMethod.OIDC: N_("single sign-on"),
+    SignInMethod.OIDC_MFA: N_("single sign-on in two steps"),
     SignInMethod.OPERATOR: N_("command line"),
 }
 

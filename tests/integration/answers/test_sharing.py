@@ -111,6 +111,20 @@ def test_source_in_a_trash_is_shown_to_those_who_may_restore_it(
     assert own.citations[0].can_restore
 
 
+def test_reason_is_of_the_sources_that_the_answer_cites(
+    portal: Portal, secret: DocumentSummary, reader: User
+) -> None:
+    read_beside = portal.add("The office of the mayor is painted green.", name="mayor.txt")
+    with_model = replace(portal, services=saying(portal.services, "It closes at six [1]."))
+    talk = share(with_model, reader, QUESTION)
+    (shown,) = answers(portal, reader, talk)
+    cited = {one.document_id: one.was_cited for one in shown.message.citations}
+    assert cited == {secret.id: True, read_beside.id: False}
+    library.delete_document(portal.services, portal.admin, secret.id)
+    set_private(portal, read_beside)
+    assert answers(portal, reader, talk)[0].withheld is Withheld.TRASHED
+
+
 def test_source_that_a_reader_may_not_see_leaks_nothing(
     portal: Portal, secret: DocumentSummary, reader: User
 ) -> None:

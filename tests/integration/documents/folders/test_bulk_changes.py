@@ -120,6 +120,11 @@ def test_change_leaves_others_documents_and_is_undone(
     assert shelf.undo(shelf.ada, done["change_id"]).status_code == 404
 
 
+def test_gates_of_more_documents_than_a_statement_takes_parameters(portal: Portal) -> None:
+    with portal.services.database.begin() as session:
+        assert bulk_store.gates_of(session, [uuid4() for _ in range(70_000)]) == {}
+
+
 def test_undo_keeps_later_changes(shelf: Shelf) -> None:
     done = shelf.apply(shelf.ada, "domain", "a", "b", domain="law")
     shelf.apply(shelf.ada, "domain", "a", domain="art")

@@ -171,6 +171,7 @@ def test_user_without_a_password_confirms_at_the_provider(
     answer = callback(browser, begun)
     assert answer.headers["Location"] == "/account/confirm/resume"
     assert 'value="script"' in browser.get("/account/confirm/resume").text
+    assert browser.get("/account/confirm/resume").status_code == 303
     assert browser.post("/account/tokens", {"name": "x", "days": "30"}).status_code == 303
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from flask import session
 from flask.testing import FlaskClient
 
 from portal import create_app
@@ -146,19 +145,6 @@ def test_user_without_a_password_confirms_by_another_method(
     monkeypatch.setattr(confirming, "methods", [lambda: offered, lambda: None])
     asked = stale.post("/account/tokens", TOKEN_FORM)
     assert 'formaction="/login/example"' in asked.text
-
-
-def test_held_form_is_offered_again_after_another_method(stale: Browser) -> None:
-    fields = TOKEN_FORM | {"confirm_path": "/account/tokens"}
-    with stale.client.application.test_request_context(method="POST", data=fields):
-        confirming.hold()
-        held = session["held_form"]
-    with stale.client.session_transaction() as kept:
-        kept["held_form"] = held
-    page = stale.get("/account/confirm/resume").text
-    assert 'action="/account/tokens"' in page
-    assert 'value="nightly import"' in page
-    assert stale.get("/account/confirm/resume").status_code == 303
 
 
 NEW_PASSWORD = "a quite different password"

@@ -11,9 +11,11 @@ from flask.testing import FlaskClient
 from sqlalchemy import text
 
 from portal import create_app
+from portal.domain.people import SignInMethod
 from portal.errors import InvalidToken
 from portal.services import Services
 from portal.services.people import sessions, tokens
+from portal.web.people.sessions import METHOD_WORDS
 from tests.conftest import PASSWORD, Portal
 from tests.factories.browser import Browser
 
@@ -22,6 +24,10 @@ CHROME = "Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 (KHTML) Chrome/140.0.
 
 def listed(browser: Browser) -> list[dict[str, Any]]:
     return list(browser.get("/api/account/sessions").get_json()["sessions"])
+
+
+def test_every_way_to_sign_in_has_words() -> None:
+    assert set(METHOD_WORDS) == set(SignInMethod)
 
 
 def test_list_names_device_address_method_and_last_use(client: FlaskClient) -> None:

@@ -1,0 +1,47 @@
+"""Values that the browser holds for a page that comes next: encrypted in the form cookie, for the
+same user, for ten minutes, and never in the database."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from flask import Response, after_this_request, session
+from flask.json.tag import TaggedJSONSerializer
+
+from portal.http import context
+from portal.services.people import sealing
+
+_MAX_AGE_S = 600
+_json = TaggedJSONSerializer()
+
+
+def hold(name: str, value: Any) -> None:
+    """Hold a value for the next page that takes it."""
+    services, user = context.caller()
+    plain = _json.dumps([user.id, value])
+    session[name] = sealing.seal(services, plain.encode()).decode()
+
+
+def read(name: str) -> Any | None:
+    """Return what is held for this user; None if there is nothing or it is too old."""
+    services, user = context.caller()
+    try:
+        sealed = session.get(name, "").encode()
+        plain = sealing.unseal(services, sealed, max_age_s=_MAX_AGE_S)
+    except sealing.Unreadable:
+        session.pop(name, None)
+        return None
+    user_id, value = _json.loads(plain.decode())
+    # Another user may have signed in with the same browser meanwhile.
+    return value if user_id == user.id else None
+
+
+def forget_once_shown(name: str) -> None:
+    """Forget what is held once the page of this request is made; an error page keeps it."""
+
+    @after_this_request
+    def forget(response: Response) -> Response:
+        if response.status_code < HTTPStatus.BAD_REQUEST:
+            session.pop(name, None)
+        return response

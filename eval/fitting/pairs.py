@@ -1,9 +1,10 @@
-"""Samples in other words, and how well the shipped reader tells them: `python -m
-eval.fitting.other_words`.
+"""Statements with questions that they answer and questions that they nearly answer, and how well
+the shipped reader tells the two apart: `python -m eval.fitting.pairs`.
 
-`eval/data/other-words` has ``{title, heading, statement, asked, asked_across, near, near_across}``
-a line: questions that the statement answers, in words that are not its own, and questions that it
-does not answer though they share its subject and often its words; `_across` in the other language.
+`eval/data/other-words` and `eval/data/near-misses` have ``{title, heading, statement, asked,
+asked_across, near, near_across}`` a line: questions that the statement answers, in the former in
+words that are not its own, and questions that it does not answer though they share its subject and
+often its words; `_across` in the other language.
 """
 
 from __future__ import annotations
@@ -20,13 +21,18 @@ from portal.domain.embedding import StatementReader
 from portal.embeddings import create_embedder
 from portal.settings import EmbeddingSettings
 
-FOLDER = SHIPPED.parent / "other-words"
-# By two authors whose lines are never trained on.
-HELD_OUT = tuple(sorted(FOLDER.glob("held-out-*.jsonl")))
-TRAIN = tuple(path for path in sorted(FOLDER.glob("*.jsonl")) if path not in HELD_OUT)
+OTHER_WORDS, NEAR_MISSES = (SHIPPED.parent / name for name in ("other-words", "near-misses"))
+_HELD_OUT = "held-out-*.jsonl"  # By authors whose lines are never trained on.
+HELD_OUT = tuple(path for one in (OTHER_WORDS, NEAR_MISSES) for path in sorted(one.glob(_HELD_OUT)))
 _OTHERS = 2
 _ANSWERED = "asked", "asked_across"
 _NOT_ANSWERED = "near", "near_across"
+
+
+def samples_to_train(folder: Path) -> list[Sample]:
+    """Return the samples of a folder's authors that are trained on. Raises BadSet."""
+    paths = (path for path in sorted(folder.glob("*.jsonl")) if not path.match(_HELD_OUT))
+    return [sample for path in paths for sample in samples(path)]
 
 
 def samples(path: Path) -> list[Sample]:

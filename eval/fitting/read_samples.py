@@ -22,9 +22,26 @@ from portal.domain.embedding import Embedder, Vector
 from portal.embeddings.layer import EmbedderLayer
 
 _COLLEAGUES = SHIPPED.parent / "colleagues"
+_TRAINED_ON = (
+    *(
+        "two",
+        "four",
+        "six",
+        "eight",
+        "ten",
+        "twelve",
+        "fourteen",
+        "fifteen",
+        "sixteen",
+        "seventeen",
+    ),
+    *("eighteen", "twenty", "twenty-two", "twenty-three", "twenty-four", "twenty-five"),
+    *("twenty-six", "twenty-seven", "twenty-eight", "twenty-nine"),
+)
 FOLDERS = (
     *sorted(path for path in (SHIPPED.parent / "organisations").iterdir() if path.is_dir()),
-    *(_COLLEAGUES / name for name in ("fourteen", "fifteen", "sixteen", "seventeen")),
+    SHIPPED.parent / "everyday",
+    *(_COLLEAGUES / name for name in _TRAINED_ON),
 )
 _MAX_TEMPTING = 3
 

@@ -3,9 +3,10 @@
 Only the upper layers change, by low-rank additions; what the lower ones give is computed once a
 text. Takes the samples of `eval/data/team/train` and, with `--data`, those of the public sets, and
 writes `portal/embeddings/e5/reader.npz`: half an hour on two cores with AMX. With `--resume` it
-goes on from these weights with the questions of `eval/data/other-words` and what a portal reads of
-`eval/data/organisations`, and takes the mean of both: two hours to ask the questions, and one and a
-half to train. The shipped weights were resumed more than once. Needs the extra with torch.
+goes on from these weights with the questions of `eval/data/near-misses` and `eval/data/other-words`
+and what a portal reads of the folders in `read_samples`, and takes the mean of both: an hour to ask
+the questions, and one to train. The shipped weights were resumed more than once. Needs the extra
+with torch.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from eval.fitting import other_words
+from eval.fitting import pairs
 from eval.fitting.read_samples import FOLDERS, read_samples
 from eval.fitting.reader_samples import Sample, Statement, public_samples, team_samples
 from portal.embeddings.e5 import FLOAT32, E5Encoder
@@ -43,14 +44,15 @@ _RANK = 32
 _MATRICES = ("q", "k", "v", "ao", "fi", "fo")
 _SAMPLES_A_STEP = 6
 _WRONG_A_SAMPLE = 5
-# What a resumed training takes a step: samples in other words, what a portal reads, and others.
-_OTHER_WORDS_A_STEP, _READ_A_STEP, _OTHERS_A_STEP = 8, 8, 2
+# What a resumed training takes a step: statements that nearly answer, samples in other words, what
+# a portal reads, and others.
+_NEAR_A_STEP, _OTHER_WORDS_A_STEP, _READ_A_STEP, _OTHERS_A_STEP = 10, 2, 8, 1
 _RIGHT_OF_READ, _WRONG_OF_READ = 3, 7
 _BUCKET = 16
 _LEARNING_RATE, _WARM_UP, _MAX_NORM = 1e-3, 0.06, 1.0
 _MATCHES_WIDTH = 32
 # From the start, and from earlier weights on.
-_STEPS, _FURTHER_STEPS, _FURTHER_RATE = 2_500, 1_400, 7e-4
+_STEPS, _FURTHER_STEPS, _FURTHER_RATE = 2_500, 900, 7e-4
 _NO_MATCH = -1e9
 # Half precision loses nothing here and is three times as fast.
 _HALF = torch.bfloat16
@@ -392,8 +394,9 @@ def main() -> None:
     samples = team_samples() + (public_samples(asked.data) if asked.data else [])
     if asked.resume:
         read = [sample for folder in FOLDERS for sample in read_samples(folder)]
-        reworded = [one for path in other_words.TRAIN for one in other_words.samples(path)]
-        further = ((reworded, _OTHER_WORDS_A_STEP), (read, _READ_A_STEP))
+        near = pairs.samples_to_train(pairs.NEAR_MISSES)
+        reworded = pairs.samples_to_train(pairs.OTHER_WORDS)
+        further = ((near, _NEAR_A_STEP), (reworded, _OTHER_WORDS_A_STEP), (read, _READ_A_STEP))
         reader = train(samples, _FURTHER_STEPS, further, WEIGHTS)
     else:
         reader = train(samples, _STEPS)

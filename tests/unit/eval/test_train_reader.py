@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from eval.fitting import nearness, other_words
+from eval.fitting import nearness, pairs
 from eval.fitting.reader import Lower, Reader, chosen, loss_of, mean_of, train
 from eval.fitting.reader_samples import Sample
 from eval.measures import auroc
@@ -111,21 +111,28 @@ def test_untrained_additions_change_nothing() -> None:
     assert merged == pytest.approx(matrix, abs=0.01)
 
 
-def test_samples_in_other_words_have_the_statement_first_and_no_author_twice() -> None:
-    held_out = [one for path in other_words.HELD_OUT for one in other_words.samples(path)]
-    assert not set(other_words.HELD_OUT) & set(other_words.TRAIN)
+def test_samples_of_pairs_have_the_statement_first_and_no_author_twice() -> None:
+    held_out = [one for path in pairs.HELD_OUT for one in pairs.samples(path)]
     answered = [sample for sample in held_out if sample.right]
     assert {sample.right for sample in answered} == {(0,)}
     assert all(sample.tempting[0] == 0 for sample in held_out if not sample.right)
-    asked = {sample.question for path in other_words.TRAIN for sample in other_words.samples(path)}
+    trained = [
+        one
+        for path in (pairs.OTHER_WORDS, pairs.NEAR_MISSES)
+        for one in pairs.samples_to_train(path)
+    ]
+    assert not {one.document for one in trained} & {one.document for one in held_out}
+    asked = {sample.question for sample in trained}
     # Two authors may ask the same in plain words.
     assert len(asked & {sample.question for sample in held_out}) < len(held_out) / 50
 
 
-@pytest.mark.parametrize("path", other_words.HELD_OUT, ids=lambda path: path.stem)
-def test_shipped_reader_tells_questions_in_other_words_from_near_ones(path: Path) -> None:
+@pytest.mark.parametrize("path", pairs.HELD_OUT, ids=lambda path: path.stem)
+def test_shipped_reader_tells_questions_that_a_statement_answers_from_near_ones(path: Path) -> None:
     reader = create_embedder(EmbeddingSettings())
     assert isinstance(reader, StatementReader)
-    found = other_words.log_odds(reader, path, every=6)
-    assert auroc(found["asked"], found["near"]) > 0.86
-    assert auroc(found["asked_across"], found["near_across"]) > 0.91
+    found = pairs.log_odds(reader, path, every=6)
+    assert auroc(found["asked"], found["near"]) > 0.85
+    # In other words there are no shared words to lead astray.
+    min_across = 0.91 if path.parent == pairs.OTHER_WORDS else 0.82
+    assert auroc(found["asked_across"], found["near_across"]) > min_across

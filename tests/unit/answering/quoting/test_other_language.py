@@ -78,7 +78,7 @@ def test_other_language_is_searched_only_when_the_own_does_not_answer():
     ]
 
 
-@pytest.mark.parametrize(("odds", "is_asked"), [(-2.3, True), (9.0, False)])
+@pytest.mark.parametrize(("odds", "is_asked"), [(-1.1, True), (9.0, False)])
 def test_unsure_answer_gives_way_to_a_likelier_one_in_the_other_language(odds, is_asked):
     own, other = "Leave of 25 days is usual.", "年假每年为二十五天。"
     across = Across(replace(source(2, other), language="zh", confidence=0.9))

@@ -23,7 +23,7 @@ from tests.unit.answering.sources import source
 def test_statement_without_the_signs_of_the_wanted_kind_is_less_likely(
     question, language, without, answer
 ):
-    reader = OddsReader({without: 1.0, answer: 1.0})
+    reader = OddsReader({without: 0.0, answer: 0.0})
     events = ExtractiveChatModel(reader).stream(request(question, [source(1, without)], language))
     assert [type(event) for event in events] == [Abstained]
     sources = [source(1, without), source(2, answer)]

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from portal.answering.quoting.asked import Asked
 from portal.answering.quoting.questions import find_dates
 from portal.answering.quoting.rules.contacts import is_of_another_person
-from portal.answering.quoting.rules.events import has_another_event
+from portal.answering.quoting.rules.events import OF_LIFE, has_another_event
 from portal.answering.quoting.rules.groups.named import names_others
 from portal.answering.quoting.rules.kinds import ANY_TEXT, Wanted
 from portal.answering.quoting.rules.negation import denies, is_denial, says_denied
@@ -37,8 +37,7 @@ def is_excluded(asked: Asked, context: str, text: str, *, is_foreign: bool) -> b
         or is_qualified(words, asked.folded, fold(text).text)
         or (not is_foreign and is_of_another_person(asked.person, said))
         or _is_below_another_date(asked.dates, context, text)
-        # In the question's language the model tells birth from death; across languages it does not.
-        or (is_foreign and _is_of_another_event(asked, said))
+        or _is_of_another_event(asked, said, is_foreign=is_foreign)
         or (asked.asks_denied and not says_denied(fold(said).text))
     )
 
@@ -77,6 +76,9 @@ def _is_below_another_date(asked: frozenset[str], context: str, text: str) -> bo
     return len(above) == 1 and not (above | said) & asked
 
 
-def _is_of_another_event(asked: Asked, said: str) -> bool:
+def _is_of_another_event(asked: Asked, said: str, *, is_foreign: bool) -> bool:
+    """Return whether a statement is about another event; in the question's language, where the
+    model tells most of them apart, only of a birth or a death."""
+    compared = asked.events if is_foreign else [one for one in asked.events if one in OF_LIFE]
     is_when = asked.wanted is Wanted.TIME
-    return bool(asked.events) and has_another_event(asked.events, fold(said).text, is_when=is_when)
+    return bool(compared) and has_another_event(compared, fold(said).text, is_when=is_when)

@@ -22,6 +22,7 @@ from portal.answering.quoting.phrasing import (
     without_addresses,
 )
 from portal.answering.quoting.questions import content_words
+from portal.answering.quoting.rules.days import rows_of_other_days
 from portal.answering.quoting.rules.events import lacks_event
 from portal.answering.quoting.rules.groups.cities import rows_of_other_cities
 from portal.answering.quoting.rules.kinds import WITH_SIGNS, Wanted, can_hold
@@ -97,10 +98,12 @@ class ReadSource:
         )
         # Across languages the model takes a duty manager for a general one.
         is_of_office = is_foreign and asked.wanted is Wanted.HOLDER
+        of_other_days = rows_of_other_days(asked.dates, self.statements)
         return [
             place
             for place, one in enumerate(self.statements)
             if (place in self._met_rows or one.group not in self._passed_over)
+            and place not in of_other_days
             # In another language a denying heading does not exclude an item with words in question.
             and not (one.context in denials and not (is_foreign and own[place].any()))
             and not (is_of_office and self.met[place] < _MIN_OFFICE)

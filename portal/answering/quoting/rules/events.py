@@ -6,6 +6,7 @@ Vectors place such words close together, because they are said of the same peopl
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 # One event a line, in both languages; texts are folded.
 _EVENTS = tuple(
@@ -32,14 +33,14 @@ _CIRCUMSTANCE = re.compile(
     r"(?:\A|[,;。]|如果?|[若我你您]|我们|一旦|要是|万一|员工|有人)发现(?![了的者于])"
     r"|\b(?:i|we|you|someone|somebody|anyone) (?:have |has |just )?discovered\b"
 )
-_OF_LIFE = _EVENTS[:2]
+OF_LIFE = _EVENTS[:2]
 # "Ada Lovelace (1815–1852)", also with days and months.
 _LIFE_DATES = re.compile(
     r"\([^()]{0,24}1\d{3}[^()]{0,16}[-—~至][^()]{0,16}(?:1\d|20)\d\d[^()]{0,12}\)"
 )
 
 
-Events = tuple[re.Pattern[str], ...]
+Events = Sequence[re.Pattern[str]]
 
 
 def find_events(question: str) -> Events:
@@ -52,7 +53,7 @@ def lacks_event(asked: Events, said: str, *, is_when: bool = False) -> bool:
     """Return whether a folded text lacks one of the events in question. Dates of a life say when
     someone was born and died, not where."""
     tells_life = is_when and _LIFE_DATES.search(said) is not None
-    return any(not (event.search(said) or (tells_life and event in _OF_LIFE)) for event in asked)
+    return any(not (event.search(said) or (tells_life and event in OF_LIFE)) for event in asked)
 
 
 def has_another_event(asked: Events, said: str, *, is_when: bool = False) -> bool:

@@ -10,12 +10,15 @@ from portal.text.characters.folding import fold
 
 _LONG = "january|february|march|april|may|june|july|august|september|october|november|december"
 _NAMES = _LONG.split("|")
+_SHORT = "jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec"
+_DAY_OF_MONTH = r"\d{1,2}(?![\d.,%])|\s\d{1,2}\s?[日号]|\s?[日号底初中起至到前后之以]"
 # A whole month, not a day of it, and not a time from or until which something is so.
 _MONTH = re.compile(
     rf"(?<!since )(?<!from )(?<!until )(?<!till )(?<!by )(?<!before )(?<!after )"
     rf"(?<!\d )(?<!\dth )(?<!\dst )(?<!\dnd )(?<!\drd )(?<!\d of )(?<!\dth of )\b({_LONG})\b"
     r"(?! \d{1,2}\b)"
-    r"|(?<![\d.])(1[0-2]|[1-9])\s?月(?:份|(?![\d\s]*[\d日号底初中起至到前后之以]))"
+    rf"|(?<!\d )(?<!\dth )(?<!\dst )(?<!\dnd )(?<!\drd )\b({_SHORT})\b\.?(?= (?:19|20)\d\d\b|;|\Z)"
+    rf"|(?<![\d.])(1[0-2]|[1-9])\s?月(?:份|(?!{_DAY_OF_MONTH}))"
     r"|(?<![一二三四五六七八九十])(十[一二]?|[一二三四五六七八九])月(?:份|(?![一二三四五六七八九十日号底初中起至到前后之以]))"
 )
 _HAN_MONTH = r"1[0-2]|[1-9]|十[一二]?|[一二三四五六七八九]"
@@ -48,8 +51,8 @@ def find_mentioned_months(text: str) -> frozenset[int]:
 
 
 def _number(month: str) -> int:
-    if month in _NAMES:
-        return _NAMES.index(month) + 1
+    if month[0].isalpha() and month.isascii():
+        return next(place for place, name in enumerate(_NAMES, 1) if name[:3] == month[:3])
     return int(month if month.isdigit() else counted(month))
 
 

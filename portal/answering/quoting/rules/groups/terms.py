@@ -99,13 +99,18 @@ TERMS = tuple(
         ),
         (r"单人[间房]|\bsingle room", r"双人[间房]|标准间|\b(?:double|twin) room"),
         (r"进口|\bimport", r"出口|\bexport"),
+        # "Abroad" is all but the country of the reader, whom an English text leaves open.
+        (
+            r"国内(?!外)|境内(?!外)",
+            r"(?<!内)境外|国外|海外|出国|日本|韩国|美国|加拿大|英国|法国|德国|意大利|西班牙|瑞士|荷兰|新加坡|泰国|越南|印度|欧洲",
+        ),
         (
             r"访客|来宾|\b(?:visitor|guest)s?\b",
             r"员工(?:专用|通道|网络)|\bfor (?:staff|employees)\b",
         ),
         (
             r"春节|除夕|\bspring festival\b|\b(?:chinese|lunar) new year\b",
-            r"元旦|(?<!chinese )(?<!lunar )\bnew year",
+            r"元旦|(?<!\d)1月1日|(?<!chinese )(?<!lunar )\bnew year",
             r"清明|\bqingming\b|\btomb[- ]sweeping\b",
             r"劳动节|五一|\blabou?r day\b|\bmay day\b",
             r"端午|\bdragon boat\b",

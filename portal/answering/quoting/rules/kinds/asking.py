@@ -98,7 +98,7 @@ _ASKED = (
             rf"how many (?:(?!per |an? |each )[a-z]+ ){{0,2}}{TIME_UNIT}|how much (?:[a-z]+ )?(?:time|notice|leave|holiday|vacation)",
             r"how far (?:in advance|ahead|beforehand|back)",
             r"how long\b(?! (?:must|should|can|may|does|do|is|are) (?:a |an |the |my )?(?:\w+ )?"
-            r"(?:password|passphrase|text|message|file|name|cable|title|code|table|desk|corridor|hall|wall|rope|bridge|tunnel)s?\b(?! (?:work|last|stay|remain|take)))",
+            r"(?:password|passphrase|text|message|file|name|cable|title|code|table|desk|corridor|hall|wall|rope|bridge|tunnel)s?\b(?! (?:work|last|stay|remain|take|held|kept|reserved|booked|blocked|open)))",
         ),
     ),
     (

@@ -72,6 +72,11 @@ _ROOM = (
     r"|folder|wiki|intranet|app|site|tab|cent(?:er|re)|station|hotel|hospital|bucket|region|address)\b"
 )
 
+_HOLDER_OF_THINGS = (
+    r"(?:racks?|cages?|bins?|crates?|fridges?|freezers?|lockers?|safe|bay|dock|deck|terraces?|garden|lounge"
+    r"|cellar|server|drive|share|inbox|tray|trolley|shelf|shelves|hooks?)\b"
+)
+
 
 def _in_column(names: str) -> str:
     """Return a pattern of a table's cell under one of these headers, as in 物业 老周 找谁."""
@@ -86,10 +91,10 @@ _HELD = {
     # A bare number in a table's column of prices has no unit.
     Wanted.MONEY: any_of(rf"(?:\A|; ){FIGURE}\s[^;]{{0,24}}(?:{HAN_MONEY_NOUN}|[价费金款额]|上限|{MONEY_NOUN}\b|(?:limit|amount|cap|rate)\b|{CURRENCY_CODE}\b)",
         # In a column "External / day"
-        r"(?:\A|; )\d[\d,.]{1,12}\s(?!小时|人)[^;]{0,24}(?:/ ?|per )(?:day|night|week|month|[天日晚周月])", _MONEY, _PERCENT, r"\d\.\d\d(?!\d)|免费|不收费|全额|[\d一二三两双]倍|照[常样]?发|折算|按[^,。;]{1,16}(?:计算|计发|计付|结算)|\bfree\b|no charge|at no cost|half price"),
+        r"(?:\A|; )\d[\d,.]{1,12}\s(?!小时|人)[^;]{0,24}(?:/ ?|per )(?:day|night|week|month|[天日晚周月])", _MONEY, _PERCENT, r"\d\.\d\d(?!\d)|免费|不收费|全额|[\d一二三四两双]倍|\btimes (?:your|the|their|his|her|our) (?:[a-z]+ ){0,2}(?:salary|pay|wage|price|rate|fee)\b|照[常样]?发|折算|按[^,。;]{1,16}(?:计算|计发|计付|结算)|\bfree\b|no charge|at no cost|half price"),
     Wanted.PERCENT: any_of(_PERCENT, _MONEY),
     Wanted.FREQUENCY: any_of(
-        rf"每|{NUMERAL}\s*次|\bevery\b|\b(?:once|twice)\b|\btimes\b|\b(?:dai|week|month|year|quarter)ly\b"
+        rf"每|{NUMERAL}\s*次|\bevery\b|\b(?:once|twice)\b|\btimes\b|\b(?:dai|night|week|month|year|quarter)ly\b"
         r"|annually|\bper\b|\beach\b", _DURATION,
     ),
     Wanted.DURATION: any_of(
@@ -139,7 +144,8 @@ _HELD = {
         rf"|(?:地点|地址|位置|场地)[:是在为]|(?:\d|{HAN_NUMERAL})号?[楼层]"
         r"|https?:|@|[省市县镇村路街巷港岛园厦](?:[^一-龥]|$)|大厦|网站|处领取|(?:冰[箱柜]|抽屉|货架|仓库|机房|[柜箱袋]子?|信封)(?:[里内中上下旁]|[^一-龥]|$)",
         r"\b(?:via|behind|opposite|near|next to|inside|outside)\b"
-        rf"|\b(?:in|at|on|from|to|into|above|below|under) (?:the |our |your |an? )?(?:[\w-]+ ){{0,2}}{_ROOM}",
+        rf"|\b(?:in|at|on|from|to|into|onto|above|below|under) (?:the |our |your |an? )?(?:[\w-]+ ){{0,2}}(?:{_ROOM}|{_HOLDER_OF_THINGS})",
+        r"(?:[放存交送移传寄退][在到进入至]?|转接?[到至])[^,。;]{0,8}?(?:[室库区柜架箱桶台处厅]|服务器|平台|系统|手机|网盘)|会议室|公众号|小程序|自助机",
         r"\b(?:floor|building|room|street|road|avenue)\b|\b(?:place|location|venue|address|where):",
         r"\b(?:on|at|in|under|below|inside|behind) (?:the |its )?(?:\w+ ){0,2}(?:edge|side|back|front|bottom|top|door|lid|cover"
         r"|panel|wall|shelf|counter|corner|middle|levels?|bag|box)\b",
@@ -153,7 +159,7 @@ _HELD = {
     # The office itself is no answer.
     Wanted.HOLDER: any_of(_NICKNAME, r"\b(?:mr|ms|mrs|dr)\b"),
     Wanted.PERSON: any_of(
-        r"[甲乙丙双]方|(?<![一两二三四五六七八九十几多每\d])个人|本人|自[己行理费]|房东|[租业]主|租客|客户|公司|单位|(?:人|者|方|主持|记录|导师):|经理|主[管任席]|总监|副总|总裁|董事|[部处科校院所组队店会班库场厂站室]长|[小题]组|学[校院]|委员会|负责人|专员|[部处]门?(?:[^一-龥]|$)"
+        r"[甲乙丙双]方|(?<![一两二三四五六七八九十几多每\d])个人|本人|自[己行理费]|房东|[租业]主|租客|客户|公司|单位|人员|专家|家长|导游|hrbp|(?:人|者|方|主持|记录|导师):|经理|主[管任席]|总监|副总|总裁|董事|[部处科校院所组队店会班库场厂站室]长|[小题]组|学[校院]|委员会|负责人|专员|[部处]门?(?:[^一-龥]|$)"
         r"|(?<![理自缘事])由(?![于此来])[一-龥]{2}|[员师生](?:[^一-龥]|$)|(?:人力资源|财务|行政|技术|法务|市场|销售|采购|安全)部|物业|前台",
         r"(?:\A|[,。;、\s]|[由找向给经请]|联系|通知)(?:财务|人事|行政|法务|采购|客服|运维|后勤)(?=[每会将在按审付办核给收应需统]|负责|[,。;、]|\Z)",
         _NICKNAME,
@@ -161,7 +167,7 @@ _HELD = {
         r"\b(?:manager|head|director|officer|team|desk|department|committee|board|administrator"
         r"|admin|owner|lead|leader|supervisor|staff|president|founder|author|engineer"
         r"|tenant|landlord|employee|employer|customer|client|supplier|contractor|company|nurse|technician"
-        r"|operator|volunteer|chair|host|doctor|professor|commander|coordinator|trainer|teacher|secretary|treasurer|specialist|group|lab|university|institute|college|insurer|driver|guard|agency|member|hr|ceo|cto|cfo|mr|ms|mrs|dr|anyone|everyone|only you)s?\b",
+        r"|operator|volunteer|chair|host|doctor|professor|commander|coordinator|trainer|teacher|secretary|treasurer|specialist|group|lab|university|institute|college|insurer|driver|guard|agency|member|police|reception|porter|attendant|examiner|investigator|agent|hr|ceo|cto|cfo|mr|ms|mrs|dr|anyone|everyone|only you)s?\b",
         r"\b(?:finance|accounts|accounting|payroll|treasury|procurement|purchasing|facilities|logistics"
         r"|compliance|human resources|hr|help ?desk|receptionists?)\b|\((?:it|qa|legal|sales|marketing)[,;)]",
     ),
@@ -223,6 +229,8 @@ _NARROWER = {
     ),
     Wanted.CONTACT: (
         (re.compile(r"邮箱|邮件地址|\be-?mail address"), any_of(_E_MAIL)),
+        # An extension is no mobile number.
+        (re.compile(r"手机|\b(?:mobile|cell)\b"), any_of(r"\d(?:[ ()-]{0,2}\d){8,14}")),
         (
             re.compile(r"网址|\b(?:url|web ?site|web address)\b"),
             any_of(_WEB_ADDRESS),

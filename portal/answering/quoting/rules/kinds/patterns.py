@@ -20,7 +20,7 @@ HAN_NUMERAL = r"[零〇一二两三四五六七八九十百千万半]"
 FIGURE, HAN_NUMERALS = r"\d[\d,.]{0,20}", rf"{HAN_NUMERAL}{{1,12}}"
 NUMERAL = rf"(?:{FIGURE}|{HAN_NUMERALS}|{NUMBER_WORD})"
 TIME_UNIT = (
-    r"(?:毫?秒|分钟|小时|钟头|天|(?:自然|工作)?日|周|星期|礼拜|个月|月|季度|年"
+    r"(?:毫?秒|分钟|小时|钟头|天|晚(?![上班餐饭宴会场点间自])|(?:自然|工作)?日|周|星期|礼拜|个月|月|季度|年"
     r"|(?:working |business |calendar )?(?:second|minute|hour|day|night|week|month|quarter|year)s?\b"
     r"|(?:h|hrs?|mins?|m?s|(?:milli)?secs?|milliseconds?|wks?|mths?|yrs?)\b)"
 )
@@ -31,7 +31,7 @@ CURRENCY_CODE = (
 )
 CURRENCY = (
     r"(?:[万亿]?[美欧加澳港日韩新纽]?元|块钱?|[英埃]?镑|港币|[新台]?台币|人民币|法郎|卢[布比]|克朗|泰铢|林吉特|比索|里拉|兹罗提"
-    rf"|(?:{CURRENCY_CODE}|dollars?|euros?|yuan|pounds?|cents?|yen|won|francs?|rupees?|rou?bles?|kron[aeo]r?|zloty|baht|pesos?|lira|ringgit)\b)"
+    rf"|(?:{CURRENCY_CODE}|dollars?|euros?|yuan|pounds?|cents?|yen|won|francs?|rupees?|rou?bles?|kron[aeo]r?|zloty|baht|kr|pesos?|lira|ringgit)\b)"
 )
 MEASURE_UNIT = (
     r"(?:平方(?:米|公里|千米)|平米|公顷|亩|立方米|海里|公里|千米|厘米|毫米|米|公斤|千克|吨|克|升|[千兆毫]?瓦|英?寸|牛·?米|安|伏|分贝|层|度|级|°"

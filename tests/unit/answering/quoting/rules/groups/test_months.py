@@ -28,6 +28,11 @@ from portal.answering.quoting.rules.groups.months import find_months
         ("12月至次年2月", {12, 1, 2}),
         ("十一月到一月", {11, 12, 1}),
         ("1月5日至3月2日", set()),
+        ("接通率 2 月 94.8%", {2}),
+        ("2 月 14 日，2月14截止", set()),
+        ("Month: Oct 2024; Tickets: 2,918", {10}),
+        ("Sept; mar the surface", {9}),
+        ("Dec. 5, 5 Oct", set()),
     ],
 )
 def test_months_that_a_text_is_about(text: str, months: set[int]) -> None:

@@ -89,7 +89,7 @@ _SAID = (
     (
         Task.ABOUT,
         r"(?:请问)?[你您](?:到底)?(?:是|用的是?|使用的是?|背后(?:用的?)?是?)"
-        r" ?(?:谁|什么|[哪那]个模型|什么(?:语言)?模型|[一个]*(?:机器人?|人工智能|ai|真?人|chatgpt|gpt|大?(?:语言)?模型)(?:还是(?:机器人?|真?人|ai))?) ?"
+        r" ?(?:谁|什么|[哪那]个模型|什么(?:语言)?模型|[一个]*(?:机器人?|人工智能|ai|真?人|chatgpt|gpt|deepseek|通义千问|豆包|kimi|大?(?:语言)?模型)(?:还是(?:机器人?|真?人|ai))?) ?"
         r"(?:(?:开发|做|训练)(?:出来)?的)?[吗呀啊呢]?|[你您](?:背后)?(?:用|使用)(?:的是)?(?:什么|哪个)(?:语言)?模型",
         r"[你您](?:叫|的名字(?:是|叫)?)什么(?:名字)?|[你您]是(?:哪家|哪个|什么)(?:公司|团队)?(?:开发|研发|做|训练)(?:出来)?的|谁(?:开发|做|制作|训练)(?:出来)?了?的?[你您]的?|(?:请)?(?:自我介绍|介绍一?下?[你您]自己)(?:一下)?吧?",
         r"这(?:个|是个?)?(?:系统|门户|网站|工具|平台|东西)?(?:是|到底是)?(?:什么|(?:做|干|用来做|用来干)(?:什么|嘛|啥)用?的|有(?:什么|啥)用)(?:系统|门户|网站|工具|平台|东西)?",
@@ -109,6 +109,10 @@ _SAID = (
         r"|(?:do|can|will|would) you (?:ever )?(?:make|invent) (?:things|stuff|answers|anything|something)(?: up)?|are (?:you|your answers|the answers) (?:always )?(?:reliable|accurate|correct|right)",
         r"what (?:kinds?|sorts?|types?) of (?:questions|things) (?:can|should|may) (?:you|i|we) (?:ask|answer|do)(?: you| here)?"
         r"|what should (?:i|we) ask(?: you)?|can (?:i|we) ask(?: you)? (?:anything|any questions?|(?:you )?(?:a|some) questions?)"
+        r"|(?:which|what) model (?:are you|do you|is this)(?: run(?:ning)?| based| built| using| use)*(?: on)?|(?:what|who) are you exactly|are u (?:an? )?(?:ai|bot|robot|human|chatgpt|gpt|machine)"
+        r"|(?:can|do|could) you (?:see|access|search|use|browse|look up|go on(?:to)?|have access to)(?: things| anything)?(?: on)? the (?:internet|web)|do you (?:remember|know) what i (?:said|asked).{0,30}"
+        r"|how do you (?:find|get|choose|know|come up with) (?:your|the) (?:answers?|information)|how (?:should|do|can) i (?:ask|phrase|word)(?: you)?(?: (?:my|a|the))?(?: questions?)?(?: (?:to )?you)?",
+        r"[你您](?:能|可以|会)(?:不能)?(?:上网|联网|访问(?:互联网|外网|网络))(?:查|搜|找)?(?:东西|资料|信息)?[吗么]?|(?:我)?(?:该|应该|要|可以)?(?:怎么|如何|怎样)(?:向|问|跟|对)[你您](?:提问题?|问问题|提问)?"
         r"|how (?:do|does|can|should) (?:you|this|it|i|we)(?: (?:portal|site|tool|thing|system))? (?:work|function|use (?:this|you|it)(?: (?:portal|site|tool|thing|system))?)|how to use (?:this|it)",
     ),
     (
@@ -132,6 +136,10 @@ _SAID = (
         r"what(?:'s| is| do you have| have you got) (?:in (?:here|there|(?:the|your|our|this) (?:portal|library|system|knowledge base))|on file)"
         r"|what do you know(?: about)?|what have you got(?: here)?|what can (?:i|we) search(?: (?:here|in|for))?"
         r"|(?:please )?(?:give|show|send)(?: me| us)? (?:a|the|your) (?:full |complete )?list of (?:all )?(?:(?:the|my|your|our) )?(?:documents|files|docs)"
+        r"|(?:what|which|how many)(?: (?:documents|files|docs))? (?:did|have) (?:i|we) (?:upload|add)(?:ed)?(?: (?:so far|already|here|until now))?|(?:the )?names of (?:all )?(?:the |my |our )?(?:documents|files)(?: (?:that )?(?:you|i|we) (?:have|can|uploaded).{0,30})?|(?:show|list)(?: me)? (?:everything|all)(?: (?:in|that is in) .{1,30})?"
+        r"|(?:give|show|send)(?: me| us)? (?:a|the) (?:full |complete )?list of all (?:the |my |our )?(?:documents|files|docs).{0,50}",
+        r"[我咱]们?(?:都|已经?|一共|总共|目前|现在)*(?:上传|传)(?:过|了)(?:哪些|什么|多少[个份]?|几[个份])(?:文档|文件|资料|东西)?|(?:看看?|列一?下|列出|显示)[我咱]们?(?:的|(?:都)?(?:上传|传)[了过]?的?)(?:哪些|所有|全部)?(?:文档|文件|资料)"
+        r"|把?(?:所有|全部|我的)的?(?:文档|文件|资料)的?(?:名字?|名称|标题|目录)?(?:都)?列(?:出来|一下|个?清单)"
         r"|(?:please )?(?:list|show)(?: me)?(?: all)?(?: of)?(?: (?:the|my|your|our))? (?:documents|files|docs)",
     ),
     (
@@ -142,6 +150,11 @@ _SAID = (
         rf"{_PLEASE_EN}(?:summari[sz]e|give (?:me )?(?:a |an )?(?:brief |short |quick )?(?:summary|overview|outline) of|outline)"
         r"\b(?P<s4>.{0,80})",
         r"what(?: is|'s| does)? (?P<q4>.{1,60}?) (?:(?:is )?(?:all )?about|cover|say in short)",
+        r"(?:(?:give|show|get|tell) me |what(?:'s| is| are) |i(?: would|'d) like |i need )?(?:the |an? )?(?:quick |short |brief |rough )?(?:tl;?dr|gist|summary|overview|outline|recap|(?:main|key) (?:points?|takeaways?|messages?)|highlights|short version) (?:of|from|on|for) (?!contact\b)(?P<q9>.{1,80})",
+        r"(?:sum up|boil down|recap) (?P<q10>.{1,80})|sum (?P<q17>.{1,60}) up|(?P<q11>(?!(?:who|what|when|where|which|why|how|is|are|do|does|can)\b).{1,60}?)(?:,| -)? (?:in a nutshell|in brief|tl;?dr|summary)",
+        r"(?:说说|讲讲|谈谈|介绍一?下)?(?P<q12>.{1,40}?)的?(?:重点|要点|核心(?:内容|观点)?|大意|主旨|梗概|概要|提要|主要内容)(?:是什么|是啥|有哪些|提炼一?下)?",
+        r"(?P<q13>.{1,40}?)(?:大概|主要|大致|到底|都)+(?:说|讲|写)了?(?:些?啥|点?什么)|(?P<q14>(?:(?!怎么|如何|怎样|谁|什么).){2,40}?)[ ,]?(?:简单|简要)?(?:总结|概括)(?:一下|下)?|用.{1,6}[话字点](?:总结|概括|说说|介绍)(?:一下|下)?(?P<q15>.{1,40})",
+        r"(?:把|将)(?P<q16>.{1,40}?)(?:的(?:核心|主要)?内容)?(?:浓缩|提炼|精简|归纳)(?:成|为|出来|一下|下).{0,12}",
     ),
     (
         Task.COMPARISON,
@@ -158,6 +171,10 @@ _SAID = (
         rf"{_PLEASE}(?:翻译|改写|润色|扩写|缩写|仿写|续写)(?:(?:一下|下|成|为|到|这|那|以下|上面|[:,]).{{0,60}})?",
         rf"{_PLEASE}.{{1,60}}(?:翻译|译)(?:成|为|到).{{1,12}}|{_PLEASE}用(?:英文|中文|英语)(?:写|说|表达).{{0,60}}",
         r"(?:请|麻烦|能|可以|帮|给我|为我|把|将|您|你).{0,60}(?:翻译|改写|润色)(?:一下|下)?.{0,12}",
+        rf"{_PLEASE}.{{1,60}}[翻译]译?[成为](?:英|中|日|法|德|西班牙|韩)[文语].{{0,60}}",
+        # 怎么说 asks for nothing that documents say.
+        r"(?P<w1>.{1,60}[英中日法德韩][文语](?:该?怎么|如何)(?:说|讲|写|表达)|.{1,40}[中英]文(?:是什么)?意思(?:是什么)?)|(?P<w4>what does .{1,40} mean in (?:english|chinese|mandarin))|(?P<w2>how (?:do|would|can|should) (?:you|i|we|one) say .{1,80} in \w+)",
+        r"(?P<w3>(?:what(?:'s| is)|put|say|write) .{1,80} in(?:to)? (?:english|chinese|mandarin|french|german|spanish|japanese|italian)(?:: ?.{0,200})?)|[\"“'].{1,80}[\"”'] in (?:english|chinese|french|german|spanish|japanese)",
         rf"{_PLEASE}(?:写|起草|草拟|撰写)[一个份篇封].{{0,60}}|(?:讲|说)[一个]+(?:笑话|故事)",
         rf"{_PLEASE_EN}(?:translate|rewrite|paraphrase|proofread|rephrase|shorten)\b.{{0,120}}",
         rf"{_PLEASE_EN}(?:draft|compose|write)(?: me)? (?:an?|the|some) .{{0,120}}",
@@ -168,19 +185,26 @@ _SAID = (
 _GREETINGS = (
     r"[你您]们?好[呀啊吗]?|(?:大家)?(?:早上?|上午|中午|下午|晚上|新年)好[呀啊]?|大家好|嗨|嘿|哈[喽罗啰]|早安?[呀啊]?|晚安|在吗|在不在|有人(?:在)?吗|初次见面|(?:很)?高兴认识[你您]"
     r"|(?:hi(?:ya)?|hello|hey|howdy|good (?:morning|afternoon|evening|day|night))(?: (?:there|everyone|all|bot|portal|team))?|how are (?:you|things)(?: doing)?(?: today)?|how(?: is|'s) it going|what'?s up"
-    r"|nice to meet you|(?:is )?any(?:one|body) (?:there|here)"
+    r"|(?:morning|afternoon|evening)(?: (?:all|everyone|team))?|nice to meet you|(?:is )?any(?:one|body) (?:there|here)"
 )
 _THANKS = (
     r"(?:真的?|非常|十分|太|万分)?(?:感谢|谢谢|多谢|谢)(?:[你您]们?)?(?:的?(?:帮助|帮忙|解答|回答))?[了啦呀啊]?|辛苦(?:[你您])?[了啦]|帮(?:了我?)?(?:个|了)?(?:大|很大的?)忙了?"
     r"|(?:非常|很|太|真)?有(?:用|帮助)了?|好的?|明白了?|知道了|懂了|了解了?|没有?(?:别的|其他)?(?:的)?(?:问题)?了"
     r"|(?:many |so many )?thanks?(?: you| u)?(?: again)?(?: (?:very|so) much| a lot| a ton)?(?: for [^,?]{1,30})?|thx|cheers(?: mate)?|(?:much |i (?:really )?)?appreciate(?:d)?(?: it)?"
-    r"|(?:that|this|it)(?: was| is|'s)? (?:really |very |so )?(?:help(?:ed|s|ful)?|great|perfect|useful)(?: a lot| me)?|that(?:'s| is) all"
+    r"|(?:that|this|it)(?: was| is|'s)? (?:really |very |so )?(?:help(?:ed|s|ful)?|great|perfect|useful)(?: a lot| me)?|that(?:'s| is) (?:all|it)(?: for (?:now|today))?|(?:好的?|嗯+)?收到|太(?:好|棒|赞)了|先?就?这样[吧了]|没有?(?:别的|其他)的?(?:事|问题)?[了啦]?"
     r"|ok(?:ay)?|great|cool|perfect|nice(?! to)|awesome|got it|understood|never ?mind"
 )
 _FAREWELLS = r"再见[啦了]?|拜拜[啦了]?|回头见|明天见|(?:good)?bye(?:[ -]bye)?(?: for now)?|see you(?: later| soon| tomorrow)?"
 _AROUND = r"[\s!?.,~;:。！？，、～；：…]*"
 # Atomic groups: a phrase that matched is not tried in another way, which would take exponential time.
 _COURTESY = re.compile(f"{_AROUND}(?:(?>{_THANKS}|{_FAREWELLS}|{_GREETINGS}){_AROUND})+")
+# "Could you please … for me, thanks?"
+_AROUND_ASKED = re.compile(
+    r"\A(?:(?:please|pls|could you|can you|would you|will you|i(?:'d| would) like you to|just|quickly|(?:i want|i need) you to)\b,? ?"
+    r"|麻烦|请问?|劳驾|[您你](?!们?[的好])|能不能|能否|可不可以|帮我?忙?(?:看|查|算)?(?:一?下)?|我(?:就)?想(?:知道|看看?|问)(?:一下)?|,)+"
+    r"|(?:,? ?(?:please|pls|thanks?|thank you|for me|quickly|briefly|in (?:a few|two|three|five|\d+) (?:sentences|words|lines|bullets?|bullet points)"
+    r"|谢谢[您你]?|好吗|行吗|可以吗|简单说说|吧|呗))+[\s!?.,。！？]*\Z"
+)
 _HAS_THANKS = re.compile(f"{_AROUND}(?:(?>{_GREETINGS}){_AROUND})*(?:{_THANKS}).*", re.DOTALL)
 _HAS_FAREWELL = re.compile(f"(?:.*\\W)?(?:{_FAREWELLS}){_AROUND}", re.DOTALL)
 _PATTERNS = tuple(
@@ -191,7 +215,7 @@ _PATTERNS = tuple(
 # 翻译费怎么报销 is a question whose subject only sounds like a task; 帮我翻译这是什么 is a task.
 _IS_ASKED = re.compile(
     r"(?!请(?!问)|麻烦|[您你]|能|可以|帮|[给为]我|把|将|please\b|(?:can|could|would|will) you\b)"
-    rf".*(?:{HAN_ASKS}|\b(?:what|when|where|who|whom|which|why|how)\b.*\?)"
+    rf".*(?:{HAN_ASKS}|\b(?:what|when|where|who|whom|which|why|how)\b)"
 )
 
 
@@ -207,12 +231,13 @@ def understand(message: str) -> UnderstoodMessage | None:
             Task.FAREWELL if _HAS_FAREWELL.fullmatch(folded) else Task.GREETING
         )
     asked = without_greeting(folded)
+    bare = _AROUND_ASKED.sub("", asked)
     for task, pattern in _PATTERNS:
-        if match := pattern.fullmatch(asked):
+        if match := pattern.fullmatch(asked) or pattern.fullmatch(bare):
             groups = {name: text for name, text in match.groupdict().items() if text}
             subject = next(iter(groups.values()), "").strip(" “”\"'《》的")
             is_asked = _IS_ASKED.match(asked) is not None
-            if is_asked and task is Task.WRITING:
+            if is_asked and task is Task.WRITING and not any(name[0] == "w" for name in groups):
                 return None
             may_ask = is_asked or any(name.startswith("q") for name in groups)
             return UnderstoodMessage(task, subject, may_ask)

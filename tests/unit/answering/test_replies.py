@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from eval.answers.sets import SHIPPED
+from eval.sets import read_rows
 from portal.answering.arithmetic import compute
 from portal.answering.replies import Task, understand
 
@@ -341,6 +343,16 @@ def test_what_sounds_like_a_task_may_be_a_question(question: str) -> None:
 )
 def test_sum_is_computed_as_it_is_said(sum_: str, result: str) -> None:
     assert (compute(sum_) or "").replace(",", "").endswith(f"= {result}")
+
+
+@pytest.mark.parametrize(("name", "least"), [("one", 0.87), ("two", 0.73)])
+def test_messages_of_other_authors_are_told_from_their_questions(name: str, least: float) -> None:
+    rows = list(read_rows(SHIPPED.parent / "messages" / f"{name}.jsonl"))
+    messages = [row["question"] for row in rows if row["kind"] != "search"]
+    assert sum(understand(one) is not None for one in messages) / len(messages) > least
+    understood = [understand(row["question"]) for row in rows if row["kind"] == "search"]
+    # Where no document has the title, what may be a question is searched for.
+    assert sum(one is not None and not one.may_ask for one in understood) <= 1
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

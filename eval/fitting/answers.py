@@ -1,6 +1,6 @@
 """Fit the weights of `portal.answering.quoting.judging.evidence`: `python -m eval.fitting.answers`.
 
-Logistic regressions over the best statement for each question of fifteen sets that the model was
+Logistic regressions over the best statement for each question of eleven sets that the model was
 not trained on: with the model that reads statements, the same in the other language where the
 question's own has no answer, and by words alone. Prints the weights, how often that statement
 answers, and the calibration error of weights that were fitted without the documents in question.
@@ -30,13 +30,10 @@ from portal.settings import EmbeddingSettings
 # Of features and the log odds of the best statement in the question's language.
 Features = Callable[[Evidence, float], tuple[float, ...]]
 _COLLEAGUES = (
-    *("one", "three", "five", "seven", "nine", "eleven", "thirteen", "nineteen", "twenty-one"),
-    *("thirty", "thirty-one", "thirty-two"),
+    *("one", "three", "five", "nine", "nineteen", "twenty-one"),
+    *("thirty", "thirty-one", "thirty-two", "thirty-three", "thirty-four"),
 )
-SETS = (
-    *(answer_sets.SHIPPED.parent / name for name in ("colloquial", "ordinary")),
-    *(answer_sets.SHIPPED.parent / "colleagues" / name for name in _COLLEAGUES),
-)
+SETS = tuple(answer_sets.SHIPPED.parent / "colleagues" / name for name in _COLLEAGUES)
 _FOLDS = 5
 _RIDGE = 1e-2
 

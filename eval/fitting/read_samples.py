@@ -22,22 +22,28 @@ from portal.domain.embedding import Embedder, Vector
 from portal.embeddings.layer import EmbedderLayer
 
 _COLLEAGUES = SHIPPED.parent / "colleagues"
-_TRAINED_ON = (
-    *(
-        "two",
-        "four",
-        "six",
-        "eight",
-        "ten",
-        "twelve",
-        "fourteen",
-        "fifteen",
-        "sixteen",
-        "seventeen",
-    ),
-    *("eighteen", "twenty", "twenty-two", "twenty-three", "twenty-four", "twenty-five"),
-    *("twenty-six", "twenty-seven", "twenty-eight", "twenty-nine"),
-)
+_TRAINED_ON = [
+    "two",
+    "four",
+    "six",
+    "eight",
+    "ten",
+    "twelve",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "twenty",
+    "twenty-two",
+    "twenty-three",
+    "twenty-four",
+    "twenty-five",
+    "twenty-six",
+    "twenty-seven",
+    "twenty-eight",
+    "twenty-nine",
+]
 FOLDERS = (
     *sorted(path for path in (SHIPPED.parent / "organisations").iterdir() if path.is_dir()),
     SHIPPED.parent / "everyday",

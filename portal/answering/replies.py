@@ -99,8 +99,8 @@ _SAID = (
         r"(?:请问)?(?:[你您我]|这个?(?:系统|门户|网站|工具|平台)?)(?:都|还)?(?:能|会|可以)(?:用来|帮我|为我|给我)?(?:做|干|问|回答|解答|帮我|处理|解决)?[你您]?"
         r"(?:些|一些|点)?(?:什么|哪些|啥|嘛)(?:样的)?(?:问题|事情?|忙)?|[你您]有(?:什么|哪些|啥)(?:功能|用处?|本领)",
         r"(?:[你您]|这个?(?:系统|门户|网站|工具|平台)?)?(?:是)?(?:怎么|如何)(?:使?用|工作|运作|回答(?:问题)?)(?:[你您]|这个?(?:系统|门户|网站|工具|平台)?)?的?",
-        r"(?:who|what)(?: exactly)? (?:are|r) (?:you|u)|(?:who|what company) (?:made|built|created|trained|wrote) you|(?:what|which)(?: ai| language)? model (?:are you|do you use|is this)"
-        r"|(?:are you|is this|am i talking to|do you use|are you using)(?: an?)?(?: real| live| chat)?[ -]?(?:bot|chatbot|robot|human|person|ai|chatgpt|gpt|machine|llm|language model)(?: or .{1,20})?",
+        r"(?:who|what)(?: exactly)? (?:are|r) (?:you|u)(?: exactly)?|(?:who|what company) (?:made|built|created|trained|wrote) you|(?:what|which)(?: ai| language)? model (?:are you|do you|is this)(?: run(?:ning)?| based| built| using| use)*(?: on)?"
+        r"|(?:are (?:you|u)|is this|am i talking to|do you use|are you using)(?: an?)?(?: real| live| chat)?[ -]?(?:bot|chatbot|robot|human|person|ai|chatgpt|gpt|machine|llm|language model)(?: or .{1,20})?",
         r"what(?: is|'s) your (?:name|purpose|job)|what(?: is|'s) this(?: (?:portal|site|website|tool|app|service|thing|page|system))?(?: for)?|tell me about yourself|introduce yourself|(?:can you )?(?:please )?help(?: me)?"
         r"|what (?:can|do|could|else can|things can) (?:you|i|we)(?: actually)? (?:do|ask|answer)(?: (?:you|for me|for us|here|about|with this|with you))*|what are you able to do|what can you help (?:me )?with|how can you help(?: (?:me|us))?|tell me what you (?:can )?do|what (?:features|skills|functions) do you have"
         r"|what are your (?:capabilities|features|functions|skills)",
@@ -109,7 +109,6 @@ _SAID = (
         r"|(?:do|can|will|would) you (?:ever )?(?:make|invent) (?:things|stuff|answers|anything|something)(?: up)?|are (?:you|your answers|the answers) (?:always )?(?:reliable|accurate|correct|right)",
         r"what (?:kinds?|sorts?|types?) of (?:questions|things) (?:can|should|may) (?:you|i|we) (?:ask|answer|do)(?: you| here)?"
         r"|what should (?:i|we) ask(?: you)?|can (?:i|we) ask(?: you)? (?:anything|any questions?|(?:you )?(?:a|some) questions?)"
-        r"|(?:which|what) model (?:are you|do you|is this)(?: run(?:ning)?| based| built| using| use)*(?: on)?|(?:what|who) are you exactly|are u (?:an? )?(?:ai|bot|robot|human|chatgpt|gpt|machine)"
         r"|(?:can|do|could) you (?:see|access|search|use|browse|look up|go on(?:to)?|have access to)(?: things| anything)?(?: on)? the (?:internet|web)|do you (?:remember|know) what i (?:said|asked).{0,30}"
         r"|how do you (?:find|get|choose|know|come up with) (?:your|the) (?:answers?|information)|how (?:should|do|can) i (?:ask|phrase|word)(?: you)?(?: (?:my|a|the))?(?: questions?)?(?: (?:to )?you)?",
         r"[你您](?:能|可以|会)(?:不能)?(?:上网|联网|访问(?:互联网|外网|网络))(?:查|搜|找)?(?:东西|资料|信息)?[吗么]?|(?:我)?(?:该|应该|要|可以)?(?:怎么|如何|怎样)(?:向|问|跟|对)[你您](?:提问题?|问问题|提问)?"
@@ -231,9 +230,9 @@ def understand(message: str) -> UnderstoodMessage | None:
             Task.FAREWELL if _HAS_FAREWELL.fullmatch(folded) else Task.GREETING
         )
     asked = without_greeting(folded)
-    bare = _AROUND_ASKED.sub("", asked)
+    forms = dict.fromkeys((asked, _AROUND_ASKED.sub("", asked)))
     for task, pattern in _PATTERNS:
-        if match := pattern.fullmatch(asked) or pattern.fullmatch(bare):
+        if match := next(filter(None, map(pattern.fullmatch, forms)), None):
             groups = {name: text for name, text in match.groupdict().items() if text}
             subject = next(iter(groups.values()), "").strip(" “”\"'《》的")
             is_asked = _IS_ASKED.match(asked) is not None

@@ -13,14 +13,19 @@ from portal.http import context
 from portal.services.people import sealing
 
 _MAX_AGE_S = 600
+_MAX_CHARACTERS = 2800  # Encrypted, of a cookie of 4096 bytes that holds other things too.
 _json = TaggedJSONSerializer()
 
 
-def hold(name: str, value: Any) -> None:
-    """Hold a value for the next page that takes it."""
+def hold(name: str, value: Any) -> bool:
+    """Hold a value for the next page that takes it; return False, and hold nothing, if it is too
+    long for a cookie."""
     services, user = context.caller()
-    plain = _json.dumps([user.id, value])
-    session[name] = sealing.seal(services, plain.encode()).decode()
+    sealed = sealing.seal(services, _json.dumps([user.id, value]).encode())
+    if len(sealed) > _MAX_CHARACTERS:
+        return False
+    session[name] = sealed.decode()
+    return True
 
 
 def read(name: str) -> Any | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import chain
 
 from flask import render_template, request, url_for
 
@@ -26,7 +25,6 @@ from portal.web.security import local_path, referring_path
 PATH_FIELD = "confirm_path"
 _OWN_FIELDS = {PASSWORD_FIELD, PATH_FIELD, "csrf_token"}
 _HELD = "held_form"
-_MAX_HELD_BYTES = 1400  # Encrypted 2500, of a cookie of 4096 bytes that holds other things too.
 WRONG_PASSWORD = N_("Incorrect password. Try again.")
 
 blueprint = PageBlueprint("confirming", __name__, "/account/confirm")
@@ -80,10 +78,9 @@ def resume() -> Answer:
 
 def hold() -> None:
     """Keep the form of the confirmation page until the user is back at `resume`."""
-    path, fields = _read_path() or url_for("account.show"), _fields()
-    if sum(len(one.encode()) for one in chain(*fields)) > _MAX_HELD_BYTES:
-        path, fields = url_for("account.show"), []
-    held.hold(_HELD, [path, fields])
+    account = url_for("account.show")
+    if not held.hold(_HELD, [_read_path() or account, _fields()]):
+        held.hold(_HELD, [account, []])
 
 
 def ask(error: ReauthenticationRequired) -> tuple[str, int]:

@@ -135,3 +135,14 @@ def test_citation_that_shows_the_text_around_it_is_recorded(portal: Portal) -> N
     answer = ask(portal.services, portal.admin, talk, "When does the office close?")
     citing.quoted_text(portal.services, portal.admin, answer.citations[0].id)
     assert ("admin", "private_document_opened") in reads(portal, mei, secret.id)
+
+
+def test_card_that_shows_more_than_the_quotation_is_recorded(portal: Portal) -> None:
+    mei = portal.user("mei")
+    table = "| thing | fee |\n| --- | --- |\n| locker | 7 euros |\n| desk | 9 euros |\n"
+    secret = portal.add(table, name="fees.md", owner=mei, visibility=Visibility.PRIVATE)
+    talk = conversations.create(portal.services, portal.admin).id
+    answer = ask(portal.services, portal.admin, talk, "What is the fee for a locker?")
+    _, header = citing.get_card(portal.services, portal.admin, answer.citations[0].id)
+    assert header == ("thing", "fee")
+    assert ("admin", "private_document_opened") in reads(portal, mei, secret.id)

@@ -127,12 +127,15 @@ def test_samples_of_pairs_have_the_statement_first_and_no_author_twice() -> None
     assert len(asked & {sample.question for sample in held_out}) < len(held_out) / 50
 
 
+# In one language, and across.
+MIN_AUROC = {pairs.OTHER_WORDS: (0.85, 0.91), pairs.NEAR_MISSES: (0.87, 0.82)}
+
+
 @pytest.mark.parametrize("path", pairs.HELD_OUT, ids=lambda path: path.stem)
 def test_shipped_reader_tells_questions_that_a_statement_answers_from_near_ones(path: Path) -> None:
     reader = create_embedder(EmbeddingSettings())
     assert isinstance(reader, StatementReader)
     found = pairs.log_odds(reader, path, every=6)
-    assert auroc(found["asked"], found["near"]) > 0.85
-    # In other words there are no shared words to lead astray.
-    min_across = 0.91 if path.parent == pairs.OTHER_WORDS else 0.82
+    min_own, min_across = MIN_AUROC[path.parent]
+    assert auroc(found["asked"], found["near"]) > min_own
     assert auroc(found["asked_across"], found["near_across"]) > min_across

@@ -367,6 +367,7 @@ def test_question_says_how_many_documents_can_be_changed(shelf: Shelf) -> None:
         none = asked(shelf.ada, action, "d")
         assert "It belongs to another user, so you cannot change it." in none
         assert 'type="submit"' not in none
+        assert 'name="value"' not in none, "Enter in a field would send the form"
         assert "will be skipped" not in asked(shelf.portal.admin, action, "a", "d")
 
 

@@ -170,7 +170,9 @@ def test_user_without_a_password_confirms_at_the_provider(
     liar.id_token = id_token(liar, begun, sub="grace", auth_time=now)
     answer = callback(browser, begun)
     assert answer.headers["Location"] == "/account/confirm/resume"
-    assert 'value="script"' in browser.get("/account/confirm/resume").text
+    offered = browser.get("/account/confirm/resume").text
+    assert 'action="/account/tokens"' in offered
+    assert 'value="script"' in offered
     assert browser.get("/account/confirm/resume").status_code == 303
     assert browser.post("/account/tokens", {"name": "x", "days": "30"}).status_code == 303
 

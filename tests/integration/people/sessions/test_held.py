@@ -32,6 +32,7 @@ class Browser:
 
     def _hold(self) -> str:
         held.hold(NAME, [SECRET])
+        assert not held.hold(NAME, ["密" * 1000]), "longer than a cookie"
         return str(session[NAME])
 
     def _show(self) -> tuple[str, int]:

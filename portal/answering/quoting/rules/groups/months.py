@@ -11,13 +11,14 @@ from portal.text.characters.folding import fold
 _LONG = "january|february|march|april|may|june|july|august|september|october|november|december"
 _NAMES = _LONG.split("|")
 _SHORT = "jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec"
+_NO_DAY_BEFORE = r"(?<!\d )(?<!\dth )(?<!\dst )(?<!\dnd )(?<!\drd )"
 _DAY_OF_MONTH = r"\d{1,2}(?![\d.,%])|\s\d{1,2}\s?[日号]|\s?[日号底初中起至到前后之以]"
 # A whole month, not a day of it, and not a time from or until which something is so.
 _MONTH = re.compile(
     rf"(?<!since )(?<!from )(?<!until )(?<!till )(?<!by )(?<!before )(?<!after )"
-    rf"(?<!\d )(?<!\dth )(?<!\dst )(?<!\dnd )(?<!\drd )(?<!\d of )(?<!\dth of )\b({_LONG})\b"
+    rf"{_NO_DAY_BEFORE}(?<!\d of )(?<!\dth of )\b({_LONG})\b"
     r"(?! \d{1,2}\b)"
-    rf"|(?<!\d )(?<!\dth )(?<!\dst )(?<!\dnd )(?<!\drd )\b({_SHORT})\b\.?(?= (?:19|20)\d\d\b|;|\Z)"
+    rf"|{_NO_DAY_BEFORE}\b({_SHORT})\b\.?(?= (?:19|20)\d\d\b|;|\Z)"
     rf"|(?<![\d.])(1[0-2]|[1-9])\s?月(?:份|(?!{_DAY_OF_MONTH}))"
     r"|(?<![一二三四五六七八九十])(十[一二]?|[一二三四五六七八九])月(?:份|(?![一二三四五六七八九十日号底初中起至到前后之以]))"
 )

@@ -99,7 +99,7 @@ TERMS = tuple(
         ),
         (r"单人[间房]|\bsingle room", r"双人[间房]|标准间|\b(?:double|twin) room"),
         (r"进口|\bimport", r"出口|\bexport"),
-        # "Abroad" is all but the country of the reader, whom an English text leaves open.
+        # In Chinese alone: an English text does not say which country is at home.
         (
             r"国内(?!外)|境内(?!外)",
             r"(?<!内)境外|国外|海外|出国|日本|韩国|美国|加拿大|英国|法国|德国|意大利|西班牙|瑞士|荷兰|新加坡|泰国|越南|印度|欧洲",

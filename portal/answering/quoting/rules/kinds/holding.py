@@ -72,7 +72,8 @@ _ROOM = (
     r"|folder|wiki|intranet|app|site|tab|cent(?:er|re)|station|hotel|hospital|bucket|region|address)\b"
 )
 
-_HOLDER_OF_THINGS = (
+# Places that are no rooms.
+_OTHER_PLACE = (
     r"(?:racks?|cages?|bins?|crates?|fridges?|freezers?|lockers?|safe|bay|dock|deck|terraces?|garden|lounge"
     r"|cellar|server|drive|share|inbox|tray|trolley|shelf|shelves|hooks?)\b"
 )
@@ -144,7 +145,7 @@ _HELD = {
         rf"|(?:地点|地址|位置|场地)[:是在为]|(?:\d|{HAN_NUMERAL})号?[楼层]"
         r"|https?:|@|[省市县镇村路街巷港岛园厦](?:[^一-龥]|$)|大厦|网站|处领取|(?:冰[箱柜]|抽屉|货架|仓库|机房|[柜箱袋]子?|信封)(?:[里内中上下旁]|[^一-龥]|$)",
         r"\b(?:via|behind|opposite|near|next to|inside|outside)\b"
-        rf"|\b(?:in|at|on|from|to|into|onto|above|below|under) (?:the |our |your |an? )?(?:[\w-]+ ){{0,2}}(?:{_ROOM}|{_HOLDER_OF_THINGS})",
+        rf"|\b(?:in|at|on|from|to|into|onto|above|below|under) (?:the |our |your |an? )?(?:[\w-]+ ){{0,2}}(?:{_ROOM}|{_OTHER_PLACE})",
         r"(?:[放存交送移传寄退][在到进入至]?|转接?[到至])[^,。;]{0,8}?(?:[室库区柜架箱桶台处厅]|服务器|平台|系统|手机|网盘)|会议室|公众号|小程序|自助机",
         r"\b(?:floor|building|room|street|road|avenue)\b|\b(?:place|location|venue|address|where):",
         r"\b(?:on|at|in|under|below|inside|behind) (?:the |its )?(?:\w+ ){0,2}(?:edge|side|back|front|bottom|top|door|lid|cover"

@@ -135,7 +135,7 @@ _SAID = (
         r"what(?:'s| is| do you have| have you got) (?:in (?:here|there|(?:the|your|our|this) (?:portal|library|system|knowledge base))|on file)"
         r"|what do you know(?: about)?|what have you got(?: here)?|what can (?:i|we) search(?: (?:here|in|for))?"
         r"|(?:please )?(?:give|show|send)(?: me| us)? (?:a|the|your) (?:full |complete )?list of (?:all )?(?:(?:the|my|your|our) )?(?:documents|files|docs)"
-        r"|(?:what|which|how many)(?: (?:documents|files|docs))? (?:did|have) (?:i|we) (?:upload|add)(?:ed)?(?: (?:so far|already|here|until now))?|(?:the )?names of (?:all )?(?:the |my |our )?(?:documents|files)(?: (?:that )?(?:you|i|we) (?:have|can|uploaded).{0,30})?|(?:show|list)(?: me)? (?:everything|all)(?: (?:in|that is in) .{1,30})?"
+        r"|(?:what|which|how many)(?: (?:documents|files|docs))? (?:did|have) (?:i|we) (?:upload|add)(?:ed)?(?: (?:so far|already|here|until now))?|(?:the )?names of (?:all )?(?:the |my |our )?(?:documents|files)(?: (?:that )?(?:you|i|we) (?:have(?: access to)?|can (?:see|read|search)|uploaded))?|(?:show|list)(?: me)? (?:everything|all)(?: (?:here|(?:in|that is in) (?:here|there|(?:the|this|your|our|my) (?:knowledge base|portal|library|system|database))))?"
         r"|(?:give|show|send)(?: me| us)? (?:a|the) (?:full |complete )?list of all (?:the |my |our )?(?:documents|files|docs).{0,50}",
         r"[我咱]们?(?:都|已经?|一共|总共|目前|现在)*(?:上传|传)(?:过|了)(?:哪些|什么|多少[个份]?|几[个份])(?:文档|文件|资料|东西)?|(?:看看?|列一?下|列出|显示)[我咱]们?(?:的|(?:都)?(?:上传|传)[了过]?的?)(?:哪些|所有|全部)?(?:文档|文件|资料)"
         r"|把?(?:所有|全部|我的)的?(?:文档|文件|资料)的?(?:名字?|名称|标题|目录)?(?:都)?列(?:出来|一下|个?清单)"
@@ -204,6 +204,7 @@ _AROUND_ASKED = re.compile(
     r"|(?:,? ?(?:please|pls|thanks?|thank you|for me|quickly|briefly|in (?:a few|two|three|five|\d+) (?:sentences|words|lines|bullets?|bullet points)"
     r"|谢谢[您你]?|好吗|行吗|可以吗|简单说说|吧|呗))+[\s!?.,。！？]*\Z"
 )
+_MAX_COURTEOUS = 300  # Characters: longer ones are no such messages, and would take long.
 _HAS_THANKS = re.compile(f"{_AROUND}(?:(?>{_GREETINGS}){_AROUND})*(?:{_THANKS}).*", re.DOTALL)
 _HAS_FAREWELL = re.compile(f"(?:.*\\W)?(?:{_FAREWELLS}){_AROUND}", re.DOTALL)
 _PATTERNS = tuple(
@@ -230,7 +231,9 @@ def understand(message: str) -> UnderstoodMessage | None:
             Task.FAREWELL if _HAS_FAREWELL.fullmatch(folded) else Task.GREETING
         )
     asked = without_greeting(folded)
-    forms = dict.fromkeys((asked, _AROUND_ASKED.sub("", asked)))
+    forms = {asked: None}
+    if len(asked) < _MAX_COURTEOUS:
+        forms[_AROUND_ASKED.sub("", asked)] = None
     for task, pattern in _PATTERNS:
         if match := next(filter(None, map(pattern.fullmatch, forms)), None):
             groups = {name: text for name, text in match.groupdict().items() if text}

@@ -13,7 +13,7 @@ from portal.http import context
 from portal.services.people import sealing
 
 _MAX_AGE_S = 600
-_MAX_CHARACTERS = 2800  # Encrypted, of a cookie of 4096 bytes that holds other things too.
+_MAX_CHARACTERS = 2000  # Encrypted, of a cookie of 4096 bytes that holds other things too.
 _json = TaggedJSONSerializer()
 
 

@@ -98,7 +98,7 @@ class ReadSource:
         )
         # Across languages the model takes a duty manager for a general one.
         is_of_office = is_foreign and asked.wanted is Wanted.HOLDER
-        of_other_days = rows_of_other_days(asked.dates, self.statements)
+        of_other_days = rows_of_other_days(asked.question, self.statements)
         return [
             place
             for place, one in enumerate(self.statements)

@@ -4,33 +4,41 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import date
 
 from portal.answering.quoting.questions import find_dates
 from portal.answering.quoting.statements import Statement
 from portal.text.characters.folding import fold
 
-_WEEKLY = re.compile(r"\bweek|周")
-_SPAN = re.compile(r"(?<![-\d])\d{1,2}\s?[–—~至到-]\s?\d{1,2}(?![-\d])")  # 7–13 July
+# Not a deadline, nor the day from which something is valid.
+_DAILY = re.compile(r"date|day|日期|日子?|值班日期?")
+_WEEKLY = re.compile(r"week(?: of| from| start\w*| beginning| commencing)?|周次?|星期")
+# "Before 12 May" and "18 to 20 November" are of other rows as well.
+_OF_SEVERAL = re.compile(
+    r"\d(?:st|nd|rd|th)?\s?(?:to|and|or|-|–|—|~|至|到|和|、|及)\s?\d"
+    r"|\b(?:before|after|by|since|until|till|from|between)\b|[之以]?[前后]|[起至到]"
+)
+_BESIDE_DAY = re.compile(r"(?<!\d)\d{1,3}(?!\d)|[–—~至到起前后]|\b(?:to|through|from|until|by)\b")
 _LEAP_YEAR = 2024  # Has every day of a year.
+_DAYS_OF_YEAR = 366
 _MIN_ROWS = 3
 
 
-def rows_of_other_days(asked: Collection[str], rows: Sequence[Statement]) -> frozenset[int]:
+def rows_of_other_days(question: str, rows: Sequence[Statement]) -> frozenset[int]:
     """Return the indexes of the rows that begin with another day than the one in question, in
-    tables that have one in each row. A week begins with its day. `asked` are terms of dates."""
-    if len(asked) != 1:
+    tables that have one in each row. A week begins with its day."""
+    asked = find_dates(question)
+    if len(asked) != 1 or _OF_SEVERAL.search(fold(question).text):
         return frozenset()
-    (day,) = map(_number_of, asked)
+    day = _number_of(asked[0].term)
     tables: dict[int, dict[int, int]] = defaultdict(dict)
     without: set[int] = set()
     for place, row in enumerate(rows):
-        if not row.cells or row.group is None:
+        if row.group is None or not row.cells:
             continue
-        found = find_dates(row.cells[0])
-        if len(found) == 1 and not _SPAN.search(row.cells[0]):
-            tables[row.group][place] = _number_of(found[0].term)
+        if _length(row) and (first := _only_day(row.cells[0])) is not None:
+            tables[row.group][place] = first
         else:
             without.add(row.group)
     return frozenset(
@@ -38,12 +46,23 @@ def rows_of_other_days(asked: Collection[str], rows: Sequence[Statement]) -> fro
         for group, days in tables.items()
         if group not in without and len(days) >= _MIN_ROWS
         for place, first in days.items()
-        if not 0 <= day - first < (7 if _is_weekly(rows[place]) else 1)
+        if (day - first) % _DAYS_OF_YEAR >= _length(rows[place])
     )
 
 
-def _is_weekly(row: Statement) -> bool:
-    return _WEEKLY.search(fold(row.header[0]).text) is not None if row.header else False
+def _length(row: Statement) -> int:
+    """Return how many days a row is about by its header; 0 if it does not say."""
+    name = fold(row.header[0]).text.strip() if row.header else ""
+    return 1 if _DAILY.fullmatch(name) else 7 if _WEEKLY.fullmatch(name) else 0
+
+
+def _only_day(cell: str) -> int | None:
+    """Return the place in the year of the one day that a cell names."""
+    found = find_dates(cell)
+    if len(found) != 1:
+        return None
+    rest = cell[: found[0].start] + " " + cell[found[0].end :]
+    return None if _BESIDE_DAY.search(fold(rest).text) else _number_of(found[0].term)
 
 
 def _number_of(term: str) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from portal.answering.quoting.asked import Asked
 from portal.answering.quoting.rules.days import rows_of_other_days
 from portal.answering.quoting.statements import Statement
 
@@ -31,8 +30,15 @@ WEEKS = rows("Week from", "18 Nov", "25 Nov", "2 Dec")
         ("12月3日谁值班", rows("周次", "12月1日", "12月8日", "12月15日"), {1, 2}),
         ("12月3日谁值班", rows("日期", "12月1日", "12月2日"), set()),
         ("12月3日谁值班", rows("日期", "12月1日", "12月2日", "平日"), set()),
+        ("who is on call on 2 January?", rows("Week of", "22 Dec", "29 Dec", "5 Jan"), {0, 2}),
+        ("who is on call from 18 to 20 Nov?", WEEKS, set()),
+        ("what is due before 30 April", rows("Date", "10 Apr", "20 Apr", "15 May"), set()),
+        ("fee on 12 May 2026", rows("Valid from", "1 Jan", "1 Apr", "1 Jul"), set()),
+        ("who is on call on 27 November?", rows("Week ending", "22 Nov", "29 Nov", "6 Dec"), set()),
+        ("5月5日谁值班", rows("周", "5月1日至7日", "5月8日至14日", "5月15日至21日"), set()),
+        ("12月3日谁值班", rows("日期", "2026-12-01", "2026-12-02", "2026年12月3日"), {0, 1}),
         ("2月30日谁值班", rows("日期", "2月1日", "2月2日", "2月3日"), {0, 1, 2}),
     ],
 )
 def test_rows_of_other_days(question: str, table: list[Statement], others: set[int]) -> None:
-    assert rows_of_other_days(Asked.of(question).dates, table) == others
+    assert rows_of_other_days(question, table) == others

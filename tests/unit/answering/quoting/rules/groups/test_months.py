@@ -32,7 +32,8 @@ from portal.answering.quoting.rules.groups.months import find_months
         ("2 月 14 日，2月14截止", set()),
         ("Month: Oct 2024; Tickets: 2,918", {10}),
         ("Sept; mar the surface", {9}),
-        ("Dec. 5, 5 Oct", set()),
+        ("Dec. 5, 5 Oct; Jan-Mar", set()),
+        ("2026年07月，03月份", {7, 3}),
     ],
 )
 def test_months_that_a_text_is_about(text: str, months: set[int]) -> None:

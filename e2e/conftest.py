@@ -122,11 +122,11 @@ def open_portal(browser: Browser, portal_url: str) -> Iterator[OpenPortal]:
 
 @pytest.fixture
 def assert_accessible() -> Callable[..., None]:
-    """Return a function that fails if axe finds violations of WCAG 2.1 AA on the page, or only in
-    the element of a selector."""
+    """Return a function that fails if axe finds violations of WCAG 2.1 AA on the page, or in the
+    element that the selector `within` matches."""
 
     def check(page: Page, within: str | None = None) -> None:
-        # axe has no document to look at while one page replaces another.
+        # axe finds no document while one page replaces another.
         page.wait_for_load_state()
         results = Axe().run(page, context=within, options=_WCAG)
         assert results.violations_count == 0, results.generate_report()

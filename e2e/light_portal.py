@@ -33,7 +33,7 @@ from tests.conftest import SERVER, Portal, make_settings
 from tests.factories.servers.chat import FakeChat, Step, fake_chat
 from tests.factories.servers.endpoint import wait_until
 
-# Threads that last as long as the portal (the server, the reader of streams) or the test (its
+# Threads that live as long as the portal (the server, the reader of streams) or the test (its
 # timeout).
 _NOT_THE_PORTALS = ("web", "chat", "pytest_timeout")
 
@@ -51,7 +51,7 @@ class Library:
 
 @contextmanager
 def library(documents: dict[str, str]) -> Iterator[Library]:
-    """Yield a library of `documents`, texts by file name that the administrator shares."""
+    """Yield a library of `documents` (texts by file name), which the administrator shares."""
     # Not in pytest's own folder: under root the server runs as another user without access to it.
     directory = Path(tempfile.mkdtemp(prefix="portal-e2e-"))
     server = EmbeddedPostgres(directory, extra_settings=SERVER)
@@ -69,7 +69,7 @@ def library(documents: dict[str, str]) -> Iterator[Library]:
         portal = Portal.of(services)
         for name, text in documents.items():
             portal.add(text, name=name)
-        # No test is about the notifications of these documents.
+        # Take the notifications of these documents, because no test is about them.
         notifications.take(services, portal.admin)
         yield made
 
@@ -94,7 +94,7 @@ class LightPortal:
     browsers: dict[str, BrowserContext] = field(default_factory=dict)
 
     def plays(self, *scripts: Sequence[Step]) -> None:
-        """Have the endpoint play these scripts, one a request, and then repeat the last."""
+        """Have the endpoint play one script per request, and then repeat the last."""
         self.chat.requests.clear()
         self.chat.left = 0
         self.chat.scripts = list(scripts)
@@ -107,7 +107,7 @@ class LightPortal:
         init_script: str | None = None,
         **wishes: Any,
     ) -> PortalPages:
-        """Open a window in which a user is signed in; `wishes` are those of a browser context."""
+        """Open a window with `user` signed in; `wishes` are options of the browser context."""
         key = repr((language, user, wishes))
         if key not in self.browsers:
             self.browsers[key] = self._open_browser(language, user, wishes)
@@ -157,8 +157,8 @@ class LightPortal:
         )
 
     def expect_no_threads_but(self, before: Set[threading.Thread]) -> None:
-        """Wait until only these threads and those that last as long as the portal are left."""
-        # Files that were shown stay open for a while.
+        """Wait until only these threads and those that live as long as the portal are left."""
+        # Files stay open for a while after they were shown.
         self.services.page_readers.close()
 
         def left() -> list[str]:
@@ -174,7 +174,7 @@ def light_portal(library: Library, browser: Browser, **overrides: object) -> Ite
     with fake_chat() as chat, ExitStack() as stack:
         before = set(threading.enumerate())
         settings = {"provider": "openai", "api_base": chat.url, "model": "a-model"}
-        # The browser, the portal and the endpoint share two processors.
+        # The browser, the portal and the endpoint share two processors, so allow more time.
         settings |= {"first_token_timeout_s": 8}
         services = build_services(library.settings(chat=settings, **overrides))
         stack.callback(services.database.dispose)

@@ -24,14 +24,14 @@ def test_reference_is_found_from_the_sign_in_page_and_opens_by_keyboard(
     operation = page.locator("#operations-Knowledge-knowledge_search")
     expect(operation).to_be_hidden()
 
-    # A page that draws answers nothing, not even what has the focus.
+    # While it draws, the page does not respond, not even to report which element has the focus.
     page.locator("#operations-tag-Knowledge button").focus(timeout=_DRAWN_TIMEOUT_MS)
     page.keyboard.press("Enter")
     operation.locator(".opblock-summary-control").focus(timeout=_DRAWN_TIMEOUT_MS)
     page.keyboard.press("Enter")
     expect(operation).to_contain_text("年假有多少天？", timeout=_DRAWN_TIMEOUT_MS)
     expect_fits(page, is_dark=False)
-    # However late or often Swagger UI draws it, the field has a name.
+    # The field has a name, however late or often Swagger UI draws it.
     servers = page.locator("#servers")
     servers.evaluate("it => { it.removeAttribute('aria-label'); it.parentNode.append(it); }")
     expect(servers).to_have_accessible_name("Server")
@@ -57,7 +57,7 @@ def test_reference_opens_at_an_operation_and_fits_a_phone(open_portal: OpenPorta
 
 
 def refusals(page: Page) -> list[str]:
-    """Return the list of what the content security policy is going to refuse."""
+    """Return a list to which everything that the content security policy refuses is added."""
     refused: list[str] = []
     page.on("console", lambda m: refused.append(m.text) if "Policy" in m.text else None)
     return refused

@@ -19,7 +19,7 @@ _LESSON = Lesson(
 )  # fmt: skip
 
 
-def test_question_is_about_what_the_keyboard_chooses(
+def test_question_is_about_the_document_chosen_by_keyboard(
     open_portal: OpenPortal, tmp_path: Path, assert_accessible: Callable[[Page], None]
 ) -> None:
     portal = open_portal("en")
@@ -61,7 +61,9 @@ def test_question_is_about_what_the_keyboard_chooses(
     assert portal.console_errors == []
 
 
-def test_first_page_completes_titles_from_inside(open_portal: OpenPortal, tmp_path: Path) -> None:
+def test_first_page_completes_titles_by_their_middle(
+    open_portal: OpenPortal, tmp_path: Path
+) -> None:
     portal = open_portal("zh-CN")
     lesson = Lesson("水塔手册2026", "# 水塔手册\n\n水塔每晚七点放水。", "水塔几点放水？", "七点")
     library_with(portal, tmp_path, lesson)
@@ -83,9 +85,7 @@ def test_first_page_completes_titles_from_inside(open_portal: OpenPortal, tmp_pa
     assert portal.console_errors == []
 
 
-def test_names_for_words_that_have_changed_are_not_shown(
-    open_portal: OpenPortal, tmp_path: Path
-) -> None:
+def test_titles_for_outdated_input_are_not_shown(open_portal: OpenPortal, tmp_path: Path) -> None:
     portal = open_portal("en")
     lesson = Lesson("Aqueduct log", "# Aqueduct log\n\nThe arches are swept in May.", "", "")
     library_with(portal, tmp_path, lesson)
@@ -113,7 +113,9 @@ def test_names_for_words_that_have_changed_are_not_shown(
     assert portal.console_errors == []
 
 
-def test_question_is_about_what_the_form_finds(open_portal: OpenPortal, tmp_path: Path) -> None:
+def test_question_is_about_the_document_found_by_the_form(
+    open_portal: OpenPortal, tmp_path: Path
+) -> None:
     portal = open_portal("en", javascript=False)
     lesson = Lesson("Windmill log", "# Windmill log\n\nThe sails are greased on Mondays.", "", "")
     library_with(portal, tmp_path, lesson)

@@ -185,7 +185,7 @@ def test_model_that_searches_again_shows_it_on_the_page(portal_with: OpenPortal)
 
 
 @pytest.mark.parametrize("language", WORDS)
-def test_endpoint_that_says_nothing_gives_way_to_the_hits(
+def test_silent_endpoint_falls_back_to_search_results(
     portal_with: OpenPortal, language: str
 ) -> None:
     words = WORDS[language]
@@ -201,7 +201,7 @@ def test_endpoint_that_says_nothing_gives_way_to_the_hits(
 
 
 @pytest.mark.parametrize("end", [Die(), Hangup()], ids=["cut", "hung-up"])
-def test_answer_that_breaks_off_is_kept_as_none_with_the_hits(
+def test_interrupted_answer_is_kept_as_failed_with_search_results(
     portal_with: OpenPortal, end: Step
 ) -> None:
     portal = portal_with([f"{EN.begins} [1]. ", "Visitors ", Pause(0.3), end])
@@ -225,7 +225,7 @@ def test_answer_that_breaks_off_is_kept_as_none_with_the_hits(
     ],
     ids=["no-json-after-text", "cut-json", "bytes", "html"],
 )
-def test_invalid_protocol_ends_the_answer_and_shows_the_hits(
+def test_invalid_protocol_ends_the_answer_and_shows_search_results(
     portal_with: OpenPortal, script: list[Step], kept: str
 ) -> None:
     portal = portal_with(script)
@@ -239,7 +239,7 @@ def test_invalid_protocol_ends_the_answer_and_shows_the_hits(
 # --- an endpoint that lies ------------------------------------------------------------------------
 
 
-def test_false_markers_and_addresses_reach_no_one(portal_with: OpenPortal) -> None:
+def test_false_markers_and_addresses_are_not_rendered(portal_with: OpenPortal) -> None:
     with fake_chat() as evil:
         address = f"http://127.0.0.1:{evil.port}/secret"
         rest = Until()
@@ -276,7 +276,7 @@ def expect_nothing_foreign(answer: Locator) -> None:
     expect(text).not_to_have_text(re.compile(r"[【】]|\[\^?[789]"))
 
 
-# --- a reader who has had enough ------------------------------------------------------------------
+# --- a user who stops or leaves -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("language", WORDS)
@@ -289,7 +289,7 @@ def test_stop_keeps_what_was_written_and_ends_the_request(
     answer = chat.begin_without_waiting(words.question)
     expect(answer).to_contain_text(f"{words.begins} [1].")
     chat.page.get_by_test_id("chat-stop").press("Enter")
-    # The button is gone: what is typed at once goes where the next question is written.
+    # The button disappears, and the keyboard focus moves to the field for the next question.
     chat.page.keyboard.type("more")
     expect(chat.field).to_have_value("more")
     expect(answer).to_have_attribute("data-status", "stopped")
@@ -337,7 +337,7 @@ def stop_while_searching(
     slow_search.may_end.set()
 
 
-def test_stop_before_anything_came_shows_the_question_and_its_stopped_answer(
+def test_stop_before_the_first_word_shows_the_question_and_a_stopped_answer(
     portal_with: OpenPortal, slow_search: SlowSearch
 ) -> None:
     portal = portal_with([Until(), "never"])
@@ -352,7 +352,7 @@ def test_stop_before_anything_came_shows_the_question_and_its_stopped_answer(
 
 @pytest.fixture
 def quoting(running_portal: LightPortal) -> Iterator[None]:
-    """Have answers quote, without a language model."""
+    """Answer by quotation, without a language model."""
     admin = accounts.find_user(running_portal.services, "admin")
     writers.choose_quotations(running_portal.services, admin)
     yield
@@ -361,7 +361,7 @@ def quoting(running_portal: LightPortal) -> Iterator[None]:
 
 @pytest.fixture
 def slow_quoting(monkeypatch: pytest.MonkeyPatch, quoting: None) -> Iterator[threading.Event]:
-    """Yield the event for which quotations wait after their introduction."""
+    """Yield the event that quotations wait for after their introduction."""
     may_go_on, stream = threading.Event(), ExtractiveChatModel.stream
 
     def pausing(model: ExtractiveChatModel, request: ChatRequest) -> Iterator[ChatEvent]:
@@ -391,7 +391,7 @@ def test_question_of_a_page_left_early_is_kept_and_answered(
     expect(chat.field).to_have_value("")
 
 
-def test_quotations_of_a_page_left_meanwhile_are_finished(
+def test_quotations_are_finished_after_the_page_is_left(
     portal_with: OpenPortal, slow_quoting: threading.Event
 ) -> None:
     chat = ChatPage(portal_with().open_window().page)
@@ -414,7 +414,7 @@ def test_stopped_quotations_stay_stopped(
     expect(answer).to_have_attribute("data-status", "stopped")
 
 
-def test_quotations_stopped_before_anything_came_stay_stopped(
+def test_quotations_stopped_before_the_first_word_stay_stopped(
     portal_with: OpenPortal, slow_search: SlowSearch, slow_quoting: threading.Event
 ) -> None:
     chat = ChatPage(portal_with().open_window().page)
@@ -456,9 +456,9 @@ def test_reload_while_an_answer_is_written_stays_at_its_end(portal_with: OpenPor
     portal.expect_nothing_to_go_on()
 
 
-def test_reasons_against_an_answer_are_in_sight_on_a_phone(portal_with: OpenPortal) -> None:
+def test_feedback_reasons_are_visible_on_a_phone(portal_with: OpenPortal) -> None:
     portal = portal_with([f"{EN.begins}, rule {number}.\n\n" for number in range(40)])
-    # What is asked of the page again and again is a text that its policy would refuse to run.
+    # Playwright polls with a script that the page's content security policy would refuse.
     size = {"width": 390, "height": 600}
     chat = ChatPage(portal.open_window(viewport=size, bypass_csp=True).page)
     answer = chat.begin_without_waiting(EN.question)
@@ -470,7 +470,7 @@ def test_reasons_against_an_answer_are_in_sight_on_a_phone(portal_with: OpenPort
     portal.expect_nothing_to_go_on()
 
 
-def test_reader_who_leaves_ends_the_request_and_leaves_no_thread(portal_with: OpenPortal) -> None:
+def test_leaving_the_page_ends_the_request_and_its_threads(portal_with: OpenPortal) -> None:
     portal = portal_with([f"{EN.begins} [1].", Until(), "never"])
     portal.close_browsers()
     before = set(threading.enumerate())

@@ -57,7 +57,7 @@ LESSONS = {
     ),
 }
 
-# Whether the last mark of a text, which has no direction of its own, is left of its first letter.
+# Tells whether the final mark, which has no direction of its own, is left of the first letter.
 _ENDS_LEFT = """(element) => {
   const words = document.createTreeWalker(element, NodeFilter.SHOW_TEXT).nextNode();
   const left = (from) => {
@@ -138,7 +138,7 @@ def test_switch_on_the_list_of_documents_works_by_keyboard(
     expect(toggle).to_have_attribute("aria-checked", "false")
 
 
-def test_enter_that_ends_a_composition_asks_nothing(open_portal: OpenPortal) -> None:
+def test_enter_that_ends_a_composition_does_not_send(open_portal: OpenPortal) -> None:
     portal = open_portal("zh-CN")
     portal.sign_in("admin", PASSWORD)
     chat = ChatPage(portal.page)
@@ -238,7 +238,7 @@ def test_source_has_an_address_that_back_and_forward_return_to(
     assert portal.console_errors == []
 
 
-def test_text_from_right_to_left_runs_so(open_portal: OpenPortal, tmp_path: Path) -> None:
+def test_right_to_left_text_is_shown_right_to_left(open_portal: OpenPortal, tmp_path: Path) -> None:
     path = tmp_path / "leave.txt"
     path.write_text("החופשה השנתית היא עשרים יום.", encoding="utf-8")
     portal = open_portal("en")
@@ -259,7 +259,7 @@ def test_text_from_right_to_left_runs_so(open_portal: OpenPortal, tmp_path: Path
     assert page.locator(".passage-text p").first.evaluate(_ENDS_LEFT)
 
 
-def test_wide_table_shows_the_cell_that_answers_and_is_reached_by_keyboard(
+def test_wide_table_shows_the_answering_cell_and_is_reachable_by_keyboard(
     open_portal: OpenPortal, tmp_path: Path, assert_accessible: Callable[[Page], None]
 ) -> None:
     path = tmp_path / "telescopes.csv"

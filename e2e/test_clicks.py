@@ -21,7 +21,7 @@ from tests.conftest import Portal
 pytestmark = pytest.mark.e2e
 
 _PAGE = Path(__file__).parents[1] / "docs" / "documents.md"
-# Clicks of the pointer, over all pages; those that the keyboard or a script makes have no detail.
+# Counts pointer clicks across pages; clicks made by the keyboard or a script have no `detail`.
 _COUNT = """
 addEventListener("click", (event) => {
   if (!event.isTrusted || !event.detail) return;
@@ -32,8 +32,8 @@ addEventListener("click", (event) => {
 
 @pytest.fixture(scope="module")
 def portal(browser: Browser) -> Iterator[LightPortal]:
-    """Yield a portal with a document each in Contracts / 2026, Archive and Outdated / Older;
-    Hand-over is open to members only."""
+    """Yield a portal with one document in each of Contracts / 2026, Archive and Outdated / Older;
+    the folder Hand-over is open to members only."""
     names = {"rent.txt": "2026", "minutes.txt": "Archive", "plan.txt": "Older"}
     with library({name: f"About {name}." for name in names}) as made:
         services = build_services(made.settings())

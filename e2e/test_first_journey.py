@@ -79,7 +79,7 @@ def _with_document(open_portal: OpenPortal, path: Path, text: str) -> PortalPage
     return portal
 
 
-def test_deleted_document_comes_back_by_undo(open_portal: OpenPortal, tmp_path: Path) -> None:
+def test_undo_restores_a_deleted_document(open_portal: OpenPortal, tmp_path: Path) -> None:
     portal = _with_document(open_portal, tmp_path / "undo me.txt", "A text about undoing things.")
     portal.delete("undo me")
     portal.page.get_by_test_id("undo-delete").click()

@@ -27,8 +27,8 @@ TABS = 60
 
 @pytest.fixture(scope="module")
 def shelves(browser: Browser) -> Iterator[LightPortal]:
-    """Yield a portal with the folders Shelf, of 55 documents, and Contracts / 2026, with one of
-    eve's."""
+    """Yield a portal with the folders Shelf, with 55 documents, and Contracts / 2026, with one
+    document of eve's."""
     texts = {f"item {number:02}.txt": f"Item {number}." for number in range(SHELF)}
     with library(texts) as made:
         services = build_services(made.settings())
@@ -61,12 +61,12 @@ def open_folder(page: Page, *names: str) -> None:
     for name in names:
         page.get_by_test_id("folder-link").filter(has_text=name).click()
         expect(page.get_by_role("heading", level=1)).to_have_text(name)
-        # A filter or a file that is chosen before the scripts have run is lost.
+        # A filter or file chosen before the scripts have run is lost.
         page.wait_for_load_state()
 
 
 def tab_to(wanted: Locator) -> None:
-    """Press the tabulator until an element has the keyboard. Fail if it never gets there."""
+    """Press Tab until an element has the focus. Fail if it never gets there."""
     for _ in range(TABS):
         if wanted.evaluate("element => element === document.activeElement"):
             return
@@ -92,8 +92,8 @@ def test_folder_is_made_filled_and_removed_by_keyboard_alone(
     expect(page.get_by_role("heading", level=1)).to_have_text("Handbook")
     expect(page.locator("#document-filters")).to_be_hidden()
     page.wait_for_load_state()
-    # Uploads from here go here. Choosers are listened for long before the key: one that opens while
-    # the browser is only being asked to tell of them is missed.
+    # Files uploaded here go into this folder. Listen for the file chooser well before pressing the
+    # key: one that opens before the browser knows of the listener is missed.
     path = tmp_path / "leave.txt"
     path.write_text("Thirty days.", encoding="utf-8")
     page.on("filechooser", lambda chooser: chooser.set_files(path))
@@ -114,7 +114,7 @@ def test_folder_is_made_filled_and_removed_by_keyboard_alone(
     keys.press("Enter")
     choice = page.get_by_label("Folder", exact=True)
     expect(choice).to_be_focused()
-    # Nothing is chosen beforehand: a hasty Enter moves nothing.
+    # No folder is preselected, so a hasty Enter moves nothing.
     expect(choice).to_have_value("")
     keys.type("Contracts")
     tab_to(page.get_by_test_id("bulk-apply"))
@@ -145,7 +145,7 @@ def test_folder_is_switched_and_handed_over_by_keyboard_alone(portal: LightPorta
         tab_to(switch)
         keys.press("Space")
         expect(switch).to_have_attribute("aria-checked", state)
-        # The page was loaded again; the keyboard is where it was, and nothing has moved.
+        # The page was reloaded; the focus is where it was, and the page has not scrolled.
         expect(switch).to_be_focused()
         assert page.evaluate("scrollY") == 0
     tab_to(page.get_by_test_id("folder-members"))
@@ -160,7 +160,7 @@ def test_folder_is_switched_and_handed_over_by_keyboard_alone(portal: LightPorta
     expect(member).to_have_count(0)
 
 
-def test_tree_from_disk_keeps_its_shape(portal: LightPortal, tmp_path: Path) -> None:
+def test_uploaded_folder_keeps_its_tree(portal: LightPortal, tmp_path: Path) -> None:
     page = portal.open_window().page
     for name in ("travel.txt", "Pay & <bands>/年假.txt", "Pay & <bands>/bonus.txt"):
         path = tmp_path / "Policies" / name
@@ -171,7 +171,7 @@ def test_tree_from_disk_keeps_its_shape(portal: LightPortal, tmp_path: Path) -> 
     page.get_by_test_id("upload-folder").set_input_files(tmp_path / "Policies")
     expect(rows_of(page)).to_have_count(4)
     expect(page.get_by_test_id("folder-link").filter(has_text="Policies")).to_be_visible()
-    # What was made can be uploaded into, and the choice stays.
+    # The new folders can be chosen as a target, and the choice is kept.
     into = page.get_by_test_id("upload-into")
     expect(into.locator("option", has_text="Policies")).to_have_count(1)
     expect(into.locator("option:checked")).to_have_text(re.compile("2026"))
@@ -190,7 +190,7 @@ def test_tree_from_disk_keeps_its_shape(portal: LightPortal, tmp_path: Path) -> 
     expect(rows_of(other)).to_have_count(1)
 
 
-def test_filters_stand_in_the_address_and_back_returns_to_the_same_rows(
+def test_filters_are_in_the_address_and_back_returns_to_the_same_rows(
     portal: LightPortal,
 ) -> None:
     page = portal.open_window().page
@@ -210,7 +210,7 @@ def test_filters_stand_in_the_address_and_back_returns_to_the_same_rows(
     expect(page).to_have_url(place)
     expect(rows_of(page)).to_have_count(SHELF)
     expect(last).to_be_in_viewport()
-    # The address alone brings the same list, and the page says what filters it.
+    # The address alone gives the same list, and the page shows its filters.
     again = portal.open_window().page
     again.goto(place.partition("&shown")[0])
     expect(rows_of(again).first).to_contain_text("item 00")
@@ -222,7 +222,7 @@ def test_filters_stand_in_the_address_and_back_returns_to_the_same_rows(
     expect(rows_of(again)).to_have_count(50)
 
 
-def test_rare_filters_open_by_keyboard_and_count_at_once(portal: LightPortal) -> None:
+def test_rare_filters_open_by_keyboard_and_apply_at_once(portal: LightPortal) -> None:
     page = portal.open_window().page
     page.goto("/documents?q=item")
     tab_to(page.get_by_role("button", name="More filters"))
@@ -244,7 +244,7 @@ def test_rare_filters_open_by_keyboard_and_count_at_once(portal: LightPortal) ->
     expect(plain.get_by_label("Owner")).to_be_visible()
 
 
-def test_rows_are_selected_by_click_by_shift_and_all_that_match(portal: LightPortal) -> None:
+def test_rows_are_selected_by_click_shift_click_and_select_all(portal: LightPortal) -> None:
     page = portal.open_window().page
     open_folder(page, "Shelf")
     page.get_by_label("Sort by").select_option("title")
@@ -265,7 +265,7 @@ def test_rows_are_selected_by_click_by_shift_and_all_that_match(portal: LightPor
     page.get_by_test_id("undo-delete").click()
     expect(page.get_by_text("The change to 3 documents was undone.")).to_be_visible()
     expect(seen_by.filter(has_text="Private")).to_have_count(0)
-    # All that match are more than those on the page.
+    # More documents match than are on the page.
     page.get_by_test_id("select-all").check()
     page.get_by_test_id("bulk-add_tag").click()
     expect(page.get_by_text(f"{SHELF} documents are selected.")).to_be_visible()
@@ -274,14 +274,14 @@ def test_rows_are_selected_by_click_by_shift_and_all_that_match(portal: LightPor
     expect(page.get_by_text(f"{SHELF} documents changed.")).to_be_visible()
     rows_of(page).first.get_by_role("link", name="archive 2026").click()
     expect(page.locator("#document-count")).to_contain_text(f"{SHELF} documents")
-    # A row that is unticked is not meant: those that stay ticked are.
+    # Unticking a row limits the selection to the rows that are still ticked.
     page.get_by_test_id("select-all").check()
     boxes.first.click()
     expect(page.get_by_test_id("select-all")).not_to_be_checked()
     expect(page.get_by_text("49 selected")).to_be_visible()
 
 
-def test_window_that_comes_to_the_front_shows_what_changed(portal: LightPortal) -> None:
+def test_window_that_gets_the_focus_shows_changes(portal: LightPortal) -> None:
     page, other = portal.open_window().page, portal.open_window(user="eve").page
     place = "/documents?q=item 2&sort=title"
     page.goto(place)
@@ -289,7 +289,7 @@ def test_window_that_comes_to_the_front_shows_what_changed(portal: LightPortal) 
     expect(rows_of(other)).to_have_count(10)
     kept = rows_of(other).first
     kept.evaluate("row => row.dataset.kept = 'yes'")
-    # Chromium takes each of its windows here for the one in front.
+    # Here Chromium treats every window as the one in front, so send the event by hand.
     comes_to_the_front = "window.dispatchEvent(new Event('focus'))"
     with other.expect_response(lambda response: "x-refresh" in response.request.headers):
         other.evaluate(comes_to_the_front)
@@ -297,7 +297,7 @@ def test_window_that_comes_to_the_front_shows_what_changed(portal: LightPortal) 
     page.get_by_test_id("bulk-delete").click()
     page.get_by_test_id("bulk-apply").click()
     expect(rows_of(page)).to_have_count(9)
-    # What was the same stayed where it was.
+    # Unchanged rows stayed in place.
     expect(kept).to_have_attribute("data-kept", "yes")
     tick = other.get_by_role("checkbox", name="item 20")
     tick.check()
@@ -311,7 +311,7 @@ def test_window_that_comes_to_the_front_shows_what_changed(portal: LightPortal) 
     expect(rows_of(page)).to_have_count(10)
 
 
-def test_refresh_from_before_a_deletion_does_not_take_it_back(portal: LightPortal) -> None:
+def test_outdated_refresh_does_not_bring_back_a_deleted_row(portal: LightPortal) -> None:
     page = portal.open_window().page
     place = "/documents?q=item 3&sort=title"
     page.goto(place)
@@ -334,7 +334,7 @@ def test_refresh_from_before_a_deletion_does_not_take_it_back(portal: LightPorta
     rows_of(page).first.get_by_test_id("delete-document").click()
     page.get_by_test_id("confirm-delete").click()
     expect(rows_of(page)).to_have_count(count - 1)
-    with suppress(Error):  # It was given up.
+    with suppress(Error):  # The page aborted the request.
         held[0].fulfill(body=before, content_type="text/html")
     expect(page.locator("body[data-refreshed]")).to_be_attached()
     expect(rows_of(page)).to_have_count(count - 1)
@@ -342,13 +342,13 @@ def test_refresh_from_before_a_deletion_does_not_take_it_back(portal: LightPorta
     expect(rows_of(page)).to_have_count(count)
 
 
-def test_second_click_sends_nothing_and_the_wait_is_shown(portal: LightPortal) -> None:
+def test_second_click_sends_nothing_and_progress_is_shown(portal: LightPortal) -> None:
     page = portal.open_window().page
     open_folder(page, "Shelf")
     page.get_by_test_id("select-document").first.check()
     page.get_by_test_id("bulk-visibility").click()
     page.get_by_label("Private (owner and administrators)").check()
-    # The page stays, as while the server works; what would have been sent is counted.
+    # Count the submissions and keep the page, as while the server works.
     page.evaluate(
         """() => {
           window.sentCount = 0;
@@ -365,7 +365,7 @@ def test_second_click_sends_nothing_and_the_wait_is_shown(portal: LightPortal) -
     assert page.evaluate("window.sentCount") == 1
 
 
-def test_documents_are_moved_while_their_new_access_is_still_asked_for(portal: LightPortal) -> None:
+def test_documents_can_be_moved_before_their_new_access_is_shown(portal: LightPortal) -> None:
     page = portal.open_window().page
     page.goto("/documents?q=item 07")
     page.get_by_test_id("select-document").check()
@@ -385,11 +385,11 @@ def test_documents_are_moved_while_their_new_access_is_still_asked_for(portal: L
     page.get_by_test_id("undo-delete").click()
     expect(rows_of(page)).to_contain_text("Shelf")
     for route in held:
-        with suppress(Error):  # Its page is gone.
+        with suppress(Error):  # The page that sent it is gone.
             route.abort()
 
 
-def test_refused_change_is_named(portal: LightPortal) -> None:
+def test_refused_documents_are_listed_with_the_reason(portal: LightPortal) -> None:
     page = portal.open_window(user="eve").page
     read_again = page.get_by_role("button", name="Read again")
     page.goto("/documents?q=0&sort=title")
@@ -400,7 +400,7 @@ def test_refused_change_is_named(portal: LightPortal) -> None:
     expect(dialog.get_by_test_id("bulk-apply")).to_have_count(0)
     dialog.get_by_role("link", name="Cancel").click()
     read_again.click()
-    # Too many for a note.
+    # Too many to name in a notification.
     skipped = page.get_by_test_id("skipped-documents").get_by_role("listitem")
     expect(skipped.first).to_contain_text("item 00")
     expect(skipped.first).to_contain_text("Belongs to another user.")
@@ -412,7 +412,7 @@ def test_refused_change_is_named(portal: LightPortal) -> None:
     expect(note).to_have_attribute("data-kind", "error")
 
 
-def test_restoring_many_is_undone_in_the_trash(portal: LightPortal) -> None:
+def test_restoring_many_documents_can_be_undone_in_the_trash(portal: LightPortal) -> None:
     page = portal.open_window().page
     page.goto("/documents?q=item 5")
     page.get_by_test_id("select-all").check()
@@ -440,7 +440,9 @@ def test_restoring_many_is_undone_in_the_trash(portal: LightPortal) -> None:
     expect(rows).to_have_count(before - 5)
 
 
-def test_all_of_it_goes_without_javascript(portal: LightPortal, tmp_path: Path) -> None:
+def test_folders_and_bulk_changes_work_without_javascript(
+    portal: LightPortal, tmp_path: Path
+) -> None:
     page = portal.open_window(java_script_enabled=False).page
     page.goto("/documents")
     page.get_by_test_id("new-folder").click()
@@ -502,7 +504,7 @@ def test_pages_with_folders_are_accessible(
 ) -> None:
     size = {"width": width, "height": 900}
     page = portal.open_window(language, color_scheme=scheme, viewport=size).page
-    # Few rows: each looks like the others, and axe goes through all of them.
+    # Show few rows: they look alike, and axe checks each of them.
     page.goto("/documents?q=bill&sort=title#folder-tree")
     assert_accessible(page)
     for name in ("Contracts", "2026"):

@@ -1,4 +1,4 @@
-"""The front door finds documents while one types, and asks on Enter; conversations come back."""
+"""The front door searches while the user types and asks on Enter; deleted conversations return."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_one_field_searches_and_asks(
     assert portal.console_errors == []
 
 
-def test_deleted_conversation_comes_back(open_portal: OpenPortal, tmp_path: Path) -> None:
+def test_deleted_conversation_can_be_restored(open_portal: OpenPortal, tmp_path: Path) -> None:
     portal = open_portal("en")
     library_with(portal, tmp_path, _LESSON)
     page, chat = portal.page, ChatPage(portal.page)

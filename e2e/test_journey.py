@@ -1,6 +1,7 @@
 """A whole journey, step by step, and what pages cost: requests, bytes and scripts.
 
-`./run test --screenshots` keeps pictures of the steps and their figures in `screenshots/journey/`.
+`./run test --screenshots` saves screenshots of the steps and their figures in
+`screenshots/journey/`.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ def test_pages_cost_ten_requests_cold_and_one_warm(open_portal: OpenPortal) -> N
         page.goto(address)
         page.wait_for_load_state("networkidle")
         cold = traffic.take()
-        # Suggestions ask again for as long as they are being made.
+        # Suggestions poll until they are ready, so count addresses instead of requests.
         assert len(set(cold.requests)) <= MAX_REQUESTS, (address, cold.requests)
         assert cold.size_bytes <= MAX_BYTES, (address, cold)
         assert 0 < cold.script_bytes < MAX_SCRIPT_BYTES, (address, cold)
         page.goto(address)
         page.wait_for_load_state("networkidle")
-        # The icon is fetched once, whenever the browser likes. What htmx requests, such as
-        # suggestions that are still being made, is no part of the page.
+        # The browser fetches the icon once, whenever it likes. What htmx requests, such as
+        # suggestions that are still being made, is not part of the page.
         warm = [request for request in traffic.take().requests if not request.endswith(".svg")]
         assert len([one for one in warm if "/static/" in one or one == page.url]) == 1, warm
 

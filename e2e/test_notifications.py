@@ -82,7 +82,7 @@ def test_one_is_reported_once_on_whatever_page_one_is_and_also_later(
     plain.upload(blank)
     plain.reload_until(plain.row(blank.stem), "failed")
     back = open_portal("zh-CN", color_scheme="dark", viewport={"width": 360, "height": 740})
-    # It reaches the page although the bell is asked for again meanwhile.
+    # It reaches the page even if the bell is refreshed meanwhile.
     asking: list[Route] = []
 
     def hold(route: Route) -> None:
@@ -110,11 +110,11 @@ def test_one_is_reported_once_on_whatever_page_one_is_and_also_later(
 
 
 def _stays_when_its_session_ends(portal: PortalPages) -> None:
-    """Keep the text being typed when the session ends."""
+    """Check that text being typed survives the end of the session."""
     field = portal.page.get_by_test_id("preferred-domain")
     field.fill("tides")
     with portal.page.expect_response(lambda answer: "/notifications/state" in answer.url) as asked:
-        # What the bell asks by itself from here on ends its asking: that is the answer then.
+        # The bell may poll by itself from here on and stop at the 401; that is then the response.
         portal.page.context.clear_cookies()
         portal.page.evaluate("htmx.trigger('#notification-bell', 'portal:seen')")
     assert asked.value.status == 401
@@ -127,7 +127,7 @@ def _stays_when_its_session_ends(portal: PortalPages) -> None:
 def _reads_them(
     portal: PortalPages, plain: PortalPages, title: str, assert_accessible: Callable[[Page], None]
 ) -> None:
-    """Read notifications in the bell's menu, and in the list without JavaScript."""
+    """Check notifications in the bell's menu, and in the list without JavaScript."""
     bell(portal).click()
     rows = portal.page.locator("#notification-menu").get_by_test_id("notification")
     expect(rows).to_have_count(2)

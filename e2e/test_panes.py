@@ -60,7 +60,7 @@ def drag(page: Page, separator: Locator, by: int) -> None:
     page.mouse.up()
 
 
-def test_panes_keep_the_widths_that_pointer_and_arrow_keys_gave_them(portal: LightPortal) -> None:
+def test_panes_keep_widths_set_by_pointer_and_arrow_keys(portal: LightPortal) -> None:
     page = portal.open_window(viewport={"width": 1600, "height": 900}).page
     chat = ChatPage(page)
     chat.open_sources(chat.begin(QUESTION).get_by_test_id("citation-marker").first)
@@ -99,7 +99,7 @@ def test_panes_keep_the_widths_that_pointer_and_arrow_keys_gave_them(portal: Lig
     expect_width(items, 200)
 
 
-def test_list_is_changed_without_leaving_the_place(portal: LightPortal) -> None:
+def test_list_is_changed_without_leaving_the_conversation(portal: LightPortal) -> None:
     page = portal.open_window(viewport={"width": 1440, "height": 500}).page
     chat = ChatPage(page)
     chat.begin("And who lights the lamp?")
@@ -151,7 +151,7 @@ def test_head_of_the_list_stays_while_the_list_scrolls(portal: LightPortal) -> N
             expect(page.get_by_test_id(name)).to_be_in_viewport(ratio=0.9)
 
 
-def test_window_that_comes_to_the_front_shows_what_was_asked_elsewhere(portal: LightPortal) -> None:
+def test_window_that_gets_the_focus_shows_messages_sent_elsewhere(portal: LightPortal) -> None:
     page, other = portal.open_window().page, portal.open_window().page
     chat, same = ChatPage(page), ChatPage(other)
     chat.begin(QUESTION)
@@ -174,7 +174,7 @@ def test_window_that_comes_to_the_front_shows_what_was_asked_elsewhere(portal: L
     same.ask("At dusk?")
     page.evaluate(comes_to_the_front)
     expect(chat.answers).to_have_count(3)
-    # A question that is being changed is not taken away.
+    # A question that is being edited is not removed.
     chat.messages.nth(4).hover()
     chat.messages.nth(4).get_by_test_id("edit-question").click()
     page.locator(".chat-form-edit textarea").fill("At dawn?")
@@ -184,7 +184,7 @@ def test_window_that_comes_to_the_front_shows_what_was_asked_elsewhere(portal: L
     expect(chat.messages.nth(4)).to_contain_text("At dawn?")
 
 
-def test_bar_leads_to_each_pane_on_phones_and_escape_and_back_return(portal: LightPortal) -> None:
+def test_phone_bar_opens_each_pane_and_escape_or_back_closes_it(portal: LightPortal) -> None:
     page = portal.open_window(viewport=PHONE).page
     chat = ChatPage(page)
     chat.begin(QUESTION)
@@ -211,7 +211,7 @@ def test_bar_leads_to_each_pane_on_phones_and_escape_and_back_return(portal: Lig
     expect(side).to_be_hidden()
     expect(chat.field).to_be_in_viewport()
 
-    # No name is broken where text is four times as large.
+    # No label wraps at 400 % zoom.
     page.set_viewport_size({"width": 320, "height": 256})
     lines = bar.get_by_role("link").evaluate_all(
         """(links) => links.map((link) => {
@@ -245,7 +245,7 @@ def test_question_waits_while_an_answer_is_being_written(portal: LightPortal) ->
     expect(page.locator("#chat-waiting")).to_be_hidden()
 
 
-def test_paper_has_the_conversation_alone_dark_on_light(portal: LightPortal) -> None:
+def test_print_shows_only_the_conversation_dark_on_light(portal: LightPortal) -> None:
     page = portal.open_window(viewport={"width": 794, "height": 1123}, color_scheme="dark").page
     answer = ChatPage(page).begin(QUESTION)
     page.emulate_media(media="print")
@@ -257,7 +257,7 @@ def test_paper_has_the_conversation_alone_dark_on_light(portal: LightPortal) -> 
     assert max(ink[:3]) < 100
 
 
-def test_refused_name_of_a_reader_leaves_the_conversation_open(portal: LightPortal) -> None:
+def test_unknown_reader_name_leaves_the_conversation_open(portal: LightPortal) -> None:
     Portal.of(portal.services).user("eve")
     page = portal.open_window().page
     chat = ChatPage(page)

@@ -35,7 +35,7 @@ def sign_in(page: Page, site: str, name: str) -> None:
     form.locator("input[name=name]").fill(name)
     form.locator("input[name=password]").fill(PASSWORD)
     form.locator("button[type=submit]").click()
-    # Going elsewhere at once would take the request back.
+    # Leaving the page at once would cancel the request.
     page.wait_for_url(lambda address: not address.endswith("/login"))
 
 

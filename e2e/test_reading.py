@@ -31,7 +31,7 @@ def beacons(portal: PortalPages, folder: Path, mark: str) -> str:
 
 
 def expect_covered(words_mark: Locator, words: Locator) -> None:
-    """Wait until a mark lies on some words: between two looks, the page may still scroll."""
+    """Wait until a mark covers some words: the page may scroll between two measurements."""
     wait_until(
         lambda: _covers(words_mark, words), within_s=20, complaint="the words are not marked"
     )
@@ -105,7 +105,7 @@ def test_results_have_a_preview_beside_them(
     assert portal.console_errors == []
 
 
-def test_a_picture_that_failed_is_loaded_again_and_the_user_may_try_too(
+def test_failed_page_picture_is_retried_and_can_be_retried_by_hand(
     open_portal: OpenPortal, assert_accessible: Callable[[Page], None], tmp_path: Path
 ) -> None:
     portal = open_portal("en")

@@ -1,8 +1,7 @@
-"""Every page, as a picture and checked: axe finds nothing, nothing is wider than the window, and no
-script fails.
+"""Every page passes axe, fits the window and has no script errors; optionally with screenshots.
 
-`./run test --screenshots` does so in each language, theme and width, and leaves the pictures with
-`index.html` in `screenshots/`. The suite looks at each page in two of these.
+`./run test --screenshots` checks each language, theme and width, and saves the pictures with an
+`index.html` in `screenshots/`. Without it, each page is checked in two combinations.
 """
 
 from __future__ import annotations
@@ -76,8 +75,8 @@ QUESTION = "How many days of leave after more than 5 years?"
 # Not "networkidle", which waits for another half second on each page.
 ALL_IS_HERE = """() => !document.querySelector(".htmx-request") &&
   [...document.images].every(({ complete, loading }) => complete || loading === "lazy")"""
-# What a page must not have, each with where it has it. Links within sentences may be lower than 24
-# pixels, as the line is.
+# Returns the faults of a page, each with its places. Links within sentences may be less than 24
+# pixels high, like the line they are in.
 FAULTS = """async () => {
   const name = (element) => element.outerHTML.slice(0, 120);
   const targets =
@@ -120,7 +119,7 @@ FAULTS = """async () => {
     "moved while the page was loaded": moved.map(({ node }) => name(node?.closest ? node : root)),
   };
 }"""
-# By name: endpoint, values of its path, and the rest of the address.
+# Endpoint, path values and the rest of the address of each page, by name.
 PAGES: dict[str, tuple[str, dict[str, str], str]] = {
     "front door": ("home.show", {}, ""),
     "front door, suggested questions": ("home.show", {}, "?suggest=1"),
@@ -195,7 +194,7 @@ PAGES: dict[str, tuple[str, dict[str, str], str]] = {
     "API reference": ("api_docs.show", {}, ""),
     "not found": ("documents.index", {}, "/nowhere"),
 }
-# Not pages, or only on the way to one: files, fragments, redirects.
+# Endpoints that are not pages, or only lead to one: files, fragments, redirects.
 NO_PAGES = {
     *("assets.own", "assets.vendor", "documents.progress"),
     *("notifications.show_state", "reading.original_file", "revisions.original_file"),
@@ -203,7 +202,7 @@ NO_PAGES = {
     *("page_views.page", "page_views.picture", "page_views.image", "previews.show"),
     *("chat.find_about", "chat.export", "messages.show", "citations.card", "confirming.resume"),
     *("admin_questions.export", "admin_audit.export", "oidc.begin_sign_in", "oidc.finish"),
-    # Shown in the middle of what tests of their own do.
+    # Pages in the middle of a flow that has its own tests.
     *("sign_in.show", "sign_in.show_password_reset", "second_step.show"),
     *("second_factors.show_totp", "admin_models.confirm_drop"),
 }
@@ -211,7 +210,7 @@ NO_PAGES = {
 
 @dataclass(frozen=True)
 class Pictured:
-    """A portal, and the ids of what its pages show."""
+    """A portal, and the ids of the objects that its pages show."""
 
     portal: LightPortal
     ids: dict[str, Any]
@@ -300,13 +299,13 @@ def pictured(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "scheme" in metafunc.fixturenames:
         ways = list(itertools.product(LANGUAGES, SCHEMES, WIDTHS))
-        # English is the longer one, dark the one with less contrast to spare.
+        # English texts are longer, and the dark theme has less contrast to spare.
         usual = [("en", "dark", 360), ("zh-CN", "light", 1440)]
         chosen = ways if metafunc.config.getoption("screenshots") else usual
         metafunc.parametrize(("language", "scheme", "width"), chosen)
 
 
-def test_every_page_is_among_the_pictures(pictured: Pictured) -> None:
+def test_every_page_has_a_picture(pictured: Pictured) -> None:
     app = create_app(pictured.portal.services)
     shown = {endpoint for endpoint, _, _ in PAGES.values()} | NO_PAGES
     pages = {
@@ -353,7 +352,7 @@ def test_pages_are_accessible_and_fit(
     app = create_app(pictured.portal.services)
     window = pictured.portal.open_window(language, viewport={"width": width, "height": 900})
     page = window.page
-    # Windows share a session, which all of the ways together may outlive.
+    # Windows share a session, which may expire before the last combination.
     services = pictured.portal.services
     admin = accounts.find_user(services, "admin")
     cookies = {THEME: scheme, SESSION: Portal(services, admin).token(admin)}
@@ -382,7 +381,7 @@ def test_pages_are_accessible_and_fit(
 
 
 def _write_index(folder: Path) -> None:
-    """Write a page with all pictures, those of one page in a row."""
+    """Write an index of all pictures, with one row for each page of the portal."""
     ways = sorted(one.name for one in folder.iterdir() if one.is_dir())
     rows = "".join(
         f"<h2>{html.escape(name)}</h2>"

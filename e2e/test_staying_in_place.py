@@ -1,4 +1,4 @@
-"""What keeps a person where they are: the password in place, the pending state, the keys."""
+"""Users stay where they are: sign-in in place, the pending state, keyboard shortcuts."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _PENDING = """() => new Promise((resolve) => {
 
 def type_into_go(page: Page, words: str) -> None:
     page.locator("body").press("Control+k")
-    # Keys are not waited for as clicks are: they would come before the field listens.
+    # Playwright does not wait before typing as it does before clicking.
     expect(page.get_by_test_id("go-text")).to_be_focused()
     page.keyboard.type(words)
 
 
-def test_question_outlives_the_session_and_shows_at_once(
+def test_question_survives_the_session_and_shows_at_once(
     open_portal: OpenPortal, tmp_path: Path
 ) -> None:
     portal = open_portal("en")
@@ -79,9 +79,7 @@ def test_question_outlives_the_session_and_shows_at_once(
     expect(page.locator("#dialog")).not_to_be_visible()
 
 
-def test_list_that_takes_long_shows_that_it_is_loaded(
-    open_portal: OpenPortal, tmp_path: Path
-) -> None:
+def test_slow_list_shows_that_it_is_loading(open_portal: OpenPortal, tmp_path: Path) -> None:
     portal = open_portal("en")
     library_with(portal, tmp_path, _LESSON)
     page = portal.page
@@ -102,7 +100,7 @@ def test_list_that_takes_long_shows_that_it_is_loaded(
 
 
 def work_on(portal: LightPortal, status: str, stage: str | None = None, done: int = 0) -> None:
-    """Set how far the reading of all documents is."""
+    """Set the indexing progress of all documents."""
     with portal.services.database.begin() as session:
         session.execute(text("UPDATE documents SET status = :status"), {"status": status})
         session.execute(
@@ -136,12 +134,12 @@ def test_rows_stay_where_they_are_while_documents_are_read(
             expect(page.get_by_test_id("cancel-document").first).to_be_visible()
             assert rows.evaluate_all(tops) == places, stage
         work_on(portal, "ready")
-        # The status is where it is after the page is loaded again.
+        # The status moves to the column where it also is after a reload.
         in_column = page.locator(".row-state").get_by_test_id("document-status")
         expect(in_column).to_have_text(["Ready" if language == "en" else "已就绪"] * 2)
         expect(words).to_have_count(2)
         assert rows.evaluate_all(tops) == places
-        # Asked for again, the list needs no line for what was done.
+        # After a reload, the list no longer has a line for the work that was done.
         page.reload()
         expect(page.locator(".document-work")).to_have_count(0)
         portal.close_windows()

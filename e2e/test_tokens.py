@@ -80,7 +80,7 @@ def test_tokens_are_accessible_and_fit_a_phone(
     check_page(page)
 
 
-def test_second_click_while_the_first_is_on_its_way_makes_no_second_token(
+def test_double_click_makes_only_one_token(
     open_portal: OpenPortal,
 ) -> None:
     portal = open_portal("en")

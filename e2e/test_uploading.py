@@ -36,7 +36,7 @@ def choose(portal: PortalPages, paths: list[Path]) -> None:
     """Choose files by keyboard."""
     button = portal.page.get_by_test_id("upload-button")
     button.focus()
-    # The browser tells of a chooser only once it knows that someone listens.
+    # The browser reports a file chooser only once it knows of a listener.
     portal.page.on("filechooser", lambda _: None)
     portal.page.evaluate("0")
     with portal.page.expect_file_chooser() as chooser:
@@ -146,7 +146,7 @@ def write_texts(folder: Path, name: str, count: int) -> list[Path]:
     return paths
 
 
-def test_ended_session_asks_for_the_password_and_the_files_continue(
+def test_ended_session_asks_for_the_password_and_uploads_continue(
     open_portal: OpenPortal, tmp_path: Path
 ) -> None:
     portal = open_portal()
@@ -206,7 +206,7 @@ def test_folder_upload_reports_skipped_and_queued_files(
     expect(page.locator("#upload-notice")).to_be_visible()
 
 
-def test_link_of_a_row_keeps_the_keyboard_until_its_document_is_ready(
+def test_row_link_keeps_the_focus_until_its_document_is_ready(
     open_portal: OpenPortal, tmp_path: Path
 ) -> None:
     portal = open_portal()
@@ -219,7 +219,7 @@ def test_link_of_a_row_keeps_the_keyboard_until_its_document_is_ready(
     expect(link).to_be_focused()
 
 
-def test_list_of_many_files_is_fetched_when_all_are_sent_and_leaves_no_history(
+def test_list_is_refreshed_after_many_uploads_without_history_entries(
     open_portal: OpenPortal, tmp_path: Path
 ) -> None:
     portal = open_portal()
@@ -228,7 +228,7 @@ def test_list_of_many_files_is_fetched_when_all_are_sent_and_leaves_no_history(
     page.goto("/documents")
     before = page.evaluate("history.length")
     paths = write_texts(tmp_path, "list", 52)
-    # It comes after the last of 52 uploads.
+    # The refresh comes after the last of 52 uploads.
     with page.expect_response(
         lambda answer: "x-refresh" in answer.request.headers, timeout=INDEXING_TIMEOUT_MS
     ) as refreshed:
@@ -241,7 +241,9 @@ def test_list_of_many_files_is_fetched_when_all_are_sent_and_leaves_no_history(
     expect(portal.row("after 00")).to_be_visible()
 
 
-def test_answer_of_someone_between_is_no_upload(open_portal: OpenPortal, tmp_path: Path) -> None:
+def test_response_of_a_captive_portal_is_not_an_upload(
+    open_portal: OpenPortal, tmp_path: Path
+) -> None:
     portal = open_portal()
     portal.sign_in("admin", PASSWORD)
     page = portal.page
@@ -256,7 +258,7 @@ def test_answer_of_someone_between_is_no_upload(open_portal: OpenPortal, tmp_pat
 
 
 def drop(page: Page, path: Path, onto: str = "form[data-upload]") -> None:
-    """Drop a file or folder onto the form, or what the selector finds."""
+    """Drop a file or folder onto the form, or onto the element that `onto` selects."""
     box = page.locator(onto).bounding_box()
     assert box is not None
     # The middle of a long list would be below the window.
@@ -268,7 +270,7 @@ def drop(page: Page, path: Path, onto: str = "form[data-upload]") -> None:
     devtools.detach()
 
 
-def test_dropped_folder_is_taken_whole_and_leaving_meanwhile_is_asked_about(
+def test_dropped_folder_is_uploaded_whole_and_leaving_needs_confirmation(
     open_portal: OpenPortal, tmp_path: Path
 ) -> None:
     portal = open_portal()
@@ -341,7 +343,7 @@ def test_folder_dropped_on_another_page_keeps_its_tree(
     lamp.get_by_role("link", name="Lamps").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("Lamps")
     expect(page.get_by_test_id("document-row")).to_have_count(1)
-    # Files that are chosen instead lie in none of its folders.
+    # Files chosen in the picker instead are in none of its folders.
     page.goto("/search")
     drop(page, folder, onto="main")
     (loose := tmp_path / "Loose.txt").write_text(f"Loose in {tmp_path}.")
@@ -352,7 +354,7 @@ def test_folder_dropped_on_another_page_keeps_its_tree(
     expect(row.get_by_role("link", name="Harbour")).to_have_count(0)
 
 
-def test_name_of_the_list_stays_whole_on_a_phone_while_files_are_read(
+def test_list_heading_stays_on_one_line_on_a_phone_while_files_are_read(
     open_portal: OpenPortal, tmp_path: Path
 ) -> None:
     path = tmp_path / "short.txt"
@@ -360,7 +362,7 @@ def test_name_of_the_list_stays_whole_on_a_phone_while_files_are_read(
     portal = open_portal("en", viewport={"width": 390, "height": 844})
     portal.sign_in("admin", PASSWORD)
     page = portal.page
-    # The page does not learn that the file has been read.
+    # Keep the page from learning that the file has been indexed.
     page.route("**/documents/progress*", lambda route: route.abort())
     page.get_by_test_id("upload-input").set_input_files(path)
     expect(page.get_by_text("Processing documents")).to_be_attached()

@@ -153,8 +153,8 @@ def _passwords_are_hashed_quickly() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def health_waits() -> Iterator[None]:
     """Let checks of health and metrics wait for the database: other tests keep all cores busy, and
-    a check that gives up after half a second says that there is none. Overridden where that half
-    second is what is tested."""
+    a check that gives up after half a second reports it as unavailable. Overridden by the tests of
+    that half second."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(health, "_PATIENCE_S", 10.0)
         patch.setattr(health, "_COUNTING_PATIENCE_S", 10.0)
@@ -164,8 +164,8 @@ def health_waits() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _all_is_compiled_once() -> Iterator[None]:
-    """Share compiled templates, URL rules and statements, certificates, and what a model's
-    background says, between the many applications of a run."""
+    """Share compiled templates, URL rules and statements, certificates and calibrations between the
+    many applications of a run."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Flask, "jinja_options", {"bytecode_cache": CompiledTemplates()})
         patch.setattr(Rule, "compile", compiled_once(Rule.compile))
@@ -202,8 +202,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _fast_folder() -> str:
-    """Return the memory file system where there is room: each test clones 600 files and drops
-    them, which takes half as long there."""
+    """Return the file system in memory if it has room: each test clones and drops 600 files, which
+    takes half as long there."""
     memory = "/dev/shm"
     has_room = Path(memory).is_dir() and shutil.disk_usage(memory).free > 4 * 1024**3
     return memory if has_room else tempfile.gettempdir()
@@ -221,15 +221,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Exempt what was imported from garbage collection: going through those 400,000 objects again
-    and again took a tenth of the run."""
+    """Exempt imported objects from garbage collection: scanning those 400,000 objects again and
+    again would take a tenth of the run."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)
 
 
 def pytest_runtest_logfinish() -> None:
-    """Free the models that cycles hold, which the collector counts as few small objects."""
+    """Free models in reference cycles, which the collector counts as few small objects."""
     process = psutil.Process()
     if process.memory_info().rss > _kept_bytes[0] + _MODEL_BYTES:
         gc.collect()
@@ -285,7 +285,7 @@ def template(server_url: str, run_dir: Path) -> str:
 
 @cache
 def _keyword_indexes(server_url: str, template: str) -> str:
-    """Return the statements that make the keyword indexes which the template had."""
+    """Return the statements that create the keyword indexes dropped from the template."""
     comment = "SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname ="
     (statements,) = _execute(server_url, f"{comment} '{template}'")
     return str(statements or "")
@@ -371,7 +371,7 @@ def loaded_model() -> Iterator[None]:
 def make_reading_services(
     make_services: Callable[..., Services], loaded_model: None
 ) -> Callable[..., Services]:
-    """Return a function as `make_services`, with the bundled model."""
+    """Return a function like `make_services`, with the bundled model."""
     return partial(make_services, embedding={"provider": "bundled"})
 
 

@@ -99,7 +99,7 @@ class ChatPage:
         drawer = self.open_switches()
         row = drawer.get_by_test_id("switch-row").filter(has_text=title)
         if row.count() == 0:
-            # Not among the first: typing filters the list, without a script Enter does.
+            # Not among the first rows: typing filters the list; without JavaScript, Enter does.
             search = drawer.get_by_role("searchbox")
             search.fill(title)
             if not self.javascript:

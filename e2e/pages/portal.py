@@ -22,7 +22,7 @@ class PortalPages:
         page.on("console", self._note_error)
 
     def _note_error(self, message: ConsoleMessage) -> None:
-        # Tests provoke lost connections and answers of 400 and above, which the browser reports.
+        # Tests provoke lost connections and error responses, which the browser reports.
         if message.type == "error" and "Failed to load resource" not in message.text:
             self.console_errors.append(message.text)
 
@@ -30,7 +30,7 @@ class PortalPages:
         self.page.goto("/documents")
         self.fill_sign_in(name, password)
         expect(self.page.get_by_test_id("document-list")).to_be_attached()
-        # The list is there before the scripts that keys, files and clicks on it need.
+        # The list appears before the scripts that handle keys, files and clicks on it.
         self.page.wait_for_load_state()
 
     def fill_sign_in(self, name: str, password: str) -> None:

@@ -1,4 +1,4 @@
-"""What a window requests: how much, and how much of it scripts."""
+"""The requests of a window: how many, how large, and how much of that is scripts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from playwright.sync_api import Page
 
 @dataclass
 class Taken:
-    """Requests that reached the server, bytes as they travelled, and those of them of scripts."""
+    """Requests that reached the server, their bytes on the wire, and the bytes of scripts."""
 
     requests: list[str] = field(default_factory=list)
     size_bytes: int = 0
@@ -18,7 +18,7 @@ class Taken:
 
 
 class Traffic:
-    """Counts what one window requests from the server; what its cache holds counts for nothing."""
+    """Counts what one window requests from the server; responses from its cache do not count."""
 
     def __init__(self, page: Page) -> None:
         self._taken = Taken()
@@ -31,7 +31,7 @@ class Traffic:
         session.send("Network.enable")
 
     def take(self) -> Taken:
-        """Return what was requested since the last time."""
+        """Return what was requested since the last call."""
         taken, self._taken = self._taken, Taken()
         return taken
 

@@ -1,4 +1,4 @@
-"""Cases that share fixtures all run, and each that fails is named."""
+"""Cases that share fixtures all run, and every failing one is reported."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from tests.factories.cases import for_each
 
 
-def test_all_cases_that_fail_are_named() -> None:
+def test_all_failing_cases_are_reported() -> None:
     ran = []
 
     @for_each("given", [0, 1, 2, 3])

@@ -1,6 +1,6 @@
-"""Old processes go on while a newer portal migrates: a migration takes nothing away that they use.
+"""Old processes keep running while a newer version migrates, so migrations remove nothing in use.
 
-What is not used any more is removed by a migration of a later version, which says why that is safe:
+A later version's migration removes what is no longer used, and says why that is safe:
 REMOVES = "a sentence".
 """
 
@@ -10,7 +10,7 @@ import re
 
 from portal.store import migrations
 
-# From here on; what came before was migrated with everything stopped.
+# Later migrations are checked; up to this one, everything was stopped for a migration.
 FIRST = "0060"
 TAKES_AWAY = re.compile(
     r"op\.drop_(table|column)|op\.rename_table|new_column_name|nullable=False\s*\)\s*$"

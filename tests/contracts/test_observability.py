@@ -115,7 +115,7 @@ def test_alerts_say_what_to_do() -> None:
         assert rule["annotations"]["action"]
 
 
-def test_codes_of_errors_are_few_and_say_nothing_private() -> None:
+def test_error_codes_are_few_and_plain_identifiers() -> None:
     codes = {error.code for error in tree(PortalError)}
     assert len(codes) < 120
     assert all(re.fullmatch(r"[a-z0-9_]+", code) for code in codes)
@@ -124,7 +124,7 @@ def test_codes_of_errors_are_few_and_say_nothing_private() -> None:
 @pytest.mark.skipif(
     shutil.which("promtool") is None, reason="not installed: prometheus (for promtool)"
 )
-def test_prometheus_itself_takes_the_alerts_and_the_queries_of_the_dashboard(
+def test_prometheus_accepts_the_alerts_and_the_dashboard_queries(
     tmp_path: Path,
 ) -> None:
     rules = [

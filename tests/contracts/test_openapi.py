@@ -63,13 +63,13 @@ def test_document_is_openapi_3_1(spec: dict[str, Any]) -> None:
     assert spec["servers"]
 
 
-def test_document_does_not_repeat_the_name_that_a_request_came_to(client: FlaskClient) -> None:
+def test_document_does_not_contain_the_host_of_the_request(client: FlaskClient) -> None:
     answer = client.get("/openapi", headers={"Host": "another.localhost"})
     assert answer.status_code == 200
     assert "another.localhost" not in answer.get_data(as_text=True)
 
 
-def test_every_operation_says_what_it_is(spec: dict[str, Any]) -> None:
+def test_every_operation_has_a_summary_and_a_described_tag(spec: dict[str, Any]) -> None:
     described = {tag["name"] for tag in spec["tags"] if tag.get("description")}
     seen: dict[str, str] = {}
     for name, _, operation in operations(spec):
@@ -87,7 +87,7 @@ def test_every_operation_says_who_may_call_it(spec: dict[str, Any]) -> None:
         assert ("401" in operation["responses"]) or not operation["security"], name
 
 
-def test_every_answer_has_a_schema_and_its_headers(spec: dict[str, Any]) -> None:
+def test_every_response_has_a_schema_and_its_headers(spec: dict[str, Any]) -> None:
     for name, _, operation in operations(spec):
         successes = [status for status in operation["responses"] if status[0] in "23"]
         assert successes, f"{name}: no success is described"
@@ -120,7 +120,7 @@ def test_every_parameter_has_a_description_and_a_range(spec: dict[str, Any]) -> 
             shapes = parameter["schema"].get("anyOf", [parameter["schema"]])
             for shape in shapes:
                 if shape.get("type") in {"integer", "number"}:
-                    # Some take what is too small for their default, as the docs say.
+                    # Some have no minimum: they replace values that are too small by their default.
                     assert "maximum" in shape, f"{where}: no range"
                 if shape.get("type") == "string":
                     assert set(shape) & {"maxLength", "enum", "format", "const"}, (
@@ -177,7 +177,7 @@ def test_every_change_of_rights_documents_the_password_prompt(
 
 
 def test_a_model_has_one_name(spec: dict[str, Any]) -> None:
-    """A generated client has one class for a passage, not one for each list that contains it."""
+    """A generated client has one class for a chunk, not one for each list that contains it."""
     assert [name for name in spec["components"]["schemas"] if "." in name] == []
 
 

@@ -51,11 +51,11 @@ def test_local_embedder_keeps_its_promises(provider: str) -> None:
     assert embedder.embed_query("问题").shape == (embedder.dimensions,)
 
 
-def test_every_error_speaks_chinese() -> None:
+def test_every_error_has_a_chinese_message() -> None:
     catalog = translations.load()["zh_Hans_CN"]
     for code, message in MESSAGES.items():
         if message in {"%(reason)s", "%(reason)s."}:
-            continue  # For the command line.
+            continue  # An error of the command line.
         assert catalog.gettext(message) != message, code
 
 

@@ -78,7 +78,7 @@ def test_unsafe_page_routes_need_a_csrf_token_with_the_cookie(app: Flask, portal
         assert answer.status_code == 403, endpoint
 
 
-def test_address_of_a_form_leads_to_a_page_when_it_is_entered(app: Flask, portal: Portal) -> None:
+def test_opening_the_address_of_a_form_leads_to_a_page(app: Flask, portal: Portal) -> None:
     client = app.test_client()
     client.set_cookie("portal_session", portal.token(portal.admin))
     pages = {blueprint.name for blueprint in BLUEPRINTS}
@@ -91,7 +91,7 @@ def test_address_of_a_form_leads_to_a_page_when_it_is_entered(app: Flask, portal
     }
     leads = {path: client.get(path).headers.get("Location") for path in forms}
     assert [path for path, page in leads.items() if not page] == []
-    # A page of an object that is not there is missing; it is a page all the same.
+    # The page of a missing object is a 404, which is still a page.
     reached = {client.get(page or "", follow_redirects=True) for page in set(leads.values())}
     assert {answer.status_code for answer in reached} <= {200, 404}
     assert leads["/account/tokens"] == "/account"
@@ -138,11 +138,11 @@ def test_log_of_an_unforeseen_error_holds_no_values(
 @for_each(
     "path", ["/documents?q=%00", "/search?q=x&domain=%00", "/login?next=%00", "/documents?%00=1"]
 )
-def test_nul_in_an_address_is_refused_in_words(app: Flask, portal: Portal, path: str) -> None:
+def test_nul_in_an_address_is_refused_with_a_message(app: Flask, portal: Portal, path: str) -> None:
     assert app.test_client().get(path, headers=portal.headers()).status_code == 400
 
 
-def test_broken_referrers_break_nothing(app: Flask) -> None:
+def test_malformed_referrers_cause_no_errors(app: Flask) -> None:
     for headers in (
         {"Referer": "http://["},
         {"HX-Request": "true", "HX-Current-URL": "http://["},
@@ -186,7 +186,7 @@ def test_openapi_describes_every_api_route(app: Flask) -> None:
                 assert (path, method) in described, (path, method)
 
 
-def test_a_database_that_is_gone_is_a_503_everywhere(
+def test_unavailable_database_is_a_503_on_every_route(
     app: Flask, portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     headers = portal.headers()
@@ -202,7 +202,7 @@ def test_a_database_that_is_gone_is_a_503_everywhere(
         assert client.get(path, headers=headers).status_code == 503, path
 
 
-def test_every_address_of_the_api_in_the_docs_is_there(app: Flask) -> None:
+def test_every_api_address_in_the_docs_exists(app: Flask) -> None:
     families = {"/".join(rule.rule.split("/")[:3]) for rule in app.url_map.iter_rules()}
     docs = Path(__file__).resolve().parents[2] / "docs"
     named = {

@@ -44,7 +44,7 @@ def named_tests() -> list[tuple[str, str]]:
     return sorted({(row["key"], node) for row in rows() for node in NODE.findall(row["tests"])})
 
 
-def test_every_scenario_is_there_once() -> None:
+def test_every_scenario_is_listed_once() -> None:
     keys = [row["key"] for row in rows()]
     assert [key for key, count in Counter(keys).items() if count > 1] == []
     assert Counter(key[0] for key in keys) == COUNTS
@@ -60,7 +60,7 @@ def test_each_scenario_has_a_test_or_is_measured() -> None:
         assert bool(NODE.findall(row["tests"])) != is_measured, row["key"]
 
 
-def test_named_tests_are_there_and_run() -> None:
+def test_named_tests_exist_and_run() -> None:
     assert named_tests()
     for key, node in named_tests():
         name, _, function = node.partition("::")

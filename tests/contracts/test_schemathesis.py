@@ -35,7 +35,7 @@ ASKED_FOR = os.environ.get("PORTAL_SCHEMATHESIS_EXAMPLES")
 EXAMPLES = int(ASKED_FOR or "2")
 ONLY = os.environ.get("PORTAL_SCHEMATHESIS_ONLY", "")
 SEED = 20260504
-# Without its session or account, the rest of the run would only get 401.
+# Without its session or account, a run would get nothing but 401.
 ENDS_SESSIONS = re.compile(r"/api/(auth/revoke|account/sessions|users/)")
 DELETES_ITS_ACCOUNT = "/api/account/delete"
 AUTHORIZATION = "HTTP_AUTHORIZATION"
@@ -64,9 +64,9 @@ OF_WORDS = {
     # The name is no encoding, or these bytes are not valid in it.
     "POST /api/knowledge/documents/{document_id}/reindex": 422,
 }
-# Missing is the user whom the body names.
-NAMES_A_USER = "POST /api/conversations/{conversation_id}/readers"
-# The dimensions of the active model, and which values a filter's operator takes.
+# Its 404 is about the user that the body names.
+NAMES_PER_USER = "POST /api/conversations/{conversation_id}/readers"
+# A schema cannot know the dimensions of the active model or which values an operator accepts.
 OF_VECTORS_AND_FILTERS = {
     f"POST /api/v1/search/{name}": 422 for name in ("semantic", "text", "hybrid", "batch")
 }
@@ -108,8 +108,9 @@ def settings_of(token: str, spec: dict[str, Any], user: User) -> dict[str, Any]:
 
 
 def _covered_by_the_other(spec: dict[str, Any], user: User) -> Iterator[dict[str, Any]]:
-    """Leave the coverage phase, of which most calls are, to one run: of the operations of
-    administrators to theirs, since others get nothing but 403, and of the rest to a person's."""
+    """Switch off the coverage phase, which makes most calls, for operations that the other run
+    covers: administrators' operations run as an administrator, since others get nothing but 403,
+    and the rest as an ordinary user."""
     for path, methods in spec["paths"].items():
         for method, operation in methods.items():
             if ({"bearer": ["admin"]} in operation["security"]) != user.is_admin:
@@ -121,7 +122,7 @@ def _covered_by_the_other(spec: dict[str, Any], user: User) -> Iterator[dict[str
 
 def _refusals_of_good_values(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield {
-        "include-name": NAMES_A_USER,
+        "include-name": NAMES_PER_USER,
         "checks": {"ensure_resource_availability": {"enabled": False}},
     }
     for path, methods in spec["paths"].items():
@@ -133,7 +134,7 @@ def _refusals_of_good_values(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
             if f"{method.upper()} {path}" in named:
                 refused.append(named[f"{method.upper()} {path}"])
             if path.startswith("/health"):
-                # On a machine busy with these tests, health may well time out.
+                # On a machine busy with these tests, the health check may time out.
                 check = {"expected-statuses": ["2xx", "4xx", 503]}
                 yield {
                     "include-name": f"{method.upper()} {path}",

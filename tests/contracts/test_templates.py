@@ -1,4 +1,4 @@
-"""Every template, script and style sheet keeps the house's rules."""
+"""Every template, script and style sheet follows the house rules."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def found(pattern: str, texts: dict[Path, str] = PAGES) -> list[tuple[str, str]]
     return [(path.name, match[0]) for path, text in texts.items() for match in matches(text)]
 
 
-def test_first_line_says_what_it_needs() -> None:
+def test_first_line_says_what_the_template_needs() -> None:
     first = re.compile(r"\{#-? .+ -?#\}\n")
     assert [path for path, text in PAGES.items() if not first.match(text)] == []
 
@@ -34,7 +34,7 @@ def test_no_inline_script_style_or_handler() -> None:
     assert found(r"<script(?![^>]*\bsrc=)") == []
 
 
-def test_no_text_is_trusted() -> None:
+def test_no_template_switches_off_escaping() -> None:
     assert found(r"\|\s*safe\b|autoescape") == []
 
 
@@ -43,12 +43,12 @@ def test_every_htmx_action_works_without_htmx() -> None:
     acting = [
         (name, tag)
         for name, tag in tags
-        # What only a script shows has its equivalent elsewhere on the page.
+        # Elements that only a script shows have an equivalent elsewhere on the page.
         if not re.search(r"\shidden\b", tag)
         and re.search(r"[\s}]hx-(get|post|delete|put|patch)=", tag)
     ]
     assert acting
-    # What a choice or time would show, the form's next page or a reload shows without scripts.
+    # Without scripts, sending the form or reloading shows what a change or a timer would load.
     works = re.compile(r'\s(href|(form)?action)=|^<select\b|hx-trigger="(load|every|change)')
     assert [one for one in acting if not works.search(one[1])] == []
 
@@ -64,13 +64,13 @@ def test_nothing_is_loaded_from_elsewhere() -> None:
     assert found(r"(src|href)=\"(https?:)?//") == []
 
 
-def test_attributes_on_lines_of_their_own_do_not_run_together() -> None:
+def test_conditional_attributes_do_not_run_together() -> None:
     # The newline after a block and the spaces before one are trimmed: `required` and `autofocus`
     # on two lines would come out as `requiredautofocus`.
     assert found(r"[a-z]\{% endif %\}\n *\{%-? if") == []
 
 
-def test_templates_that_they_name_exist() -> None:
+def test_named_templates_exist() -> None:
     naming = re.compile(r"\{% (?:extends|include|from|import) \"([^\"]+)\"")
     named = {name for text in PAGES.values() for name in naming.findall(text)}
     assert named
@@ -86,7 +86,7 @@ def test_fragments_never_extend_and_pages_have_a_title() -> None:
     assert [path for path in pages if "{% block title %}" not in PAGES[path]] == []
 
 
-def test_scripts_need_nothing_that_the_policy_forbids() -> None:
+def test_scripts_use_nothing_that_the_policy_forbids() -> None:
     forbidden = r"\beval\(|new Function|innerHTML\s*=|\.style\b|setAttribute\(.style"
     assert found(forbidden, SCRIPTS) == []
 

@@ -47,7 +47,7 @@ def _events(script: Script, request: ChatRequest) -> Iterable[ChatEvent | Except
 
 
 def saying(services: Services, *scripts: Script, takes_tools: bool = False) -> Services:
-    """Return the same services with a chat model that says these in turn."""
+    """Return the same services with a chat model that plays these scripts in turn."""
     return replace(services, chat=SaysWhatIsWritten(list(scripts), takes_tools=takes_tools))
 
 

@@ -15,8 +15,8 @@ def for_each(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Run a test with each case in turn, on the same fixtures; fail with all cases that fail.
 
-    As `pytest.mark.parametrize`, for cases that leave nothing behind: a database of its own costs
-    more than most of them.
+    Like `pytest.mark.parametrize`, for cases that leave nothing behind: creating a database for
+    each takes longer than most of them.
     """
     wanted = [name.strip() for name in names.split(",")] if isinstance(names, str) else [*names]
     rows = [case if len(wanted) > 1 else (case,) for case in cases]
@@ -29,7 +29,7 @@ def for_each(
             for row in rows:
                 try:
                     test(**fixtures, **dict(zip(wanted, row, strict=True)))
-                # Missing exceptions of `pytest.raises` are of the second kind.
+                # `pytest.raises` fails with the second one if nothing is raised.
                 except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - raised together
                     error.add_note(f"in the case {row!r}")
                     failed.append(error)

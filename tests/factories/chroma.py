@@ -1,10 +1,10 @@
-"""A Chroma with sparse indexes, which no Chroma on one machine has.
+"""A Chroma with sparse indexes, which a local Chroma does not have.
 
-The client, the collections, the schema and all that turns texts into sparse vectors and back into
-requests are Chroma's own, as installed. Of the server, what a directory can do is done by one, and
-what only a server of many machines does stands here: it keeps a collection's schema, keeps sparse
+The client, the collections, the schema and the code that turns texts into sparse vectors and
+requests are Chroma's own, as installed. A local directory does what it can of a server's work. The
+rest, which only a distributed server does, is here: it keeps a collection's schema, keeps sparse
 vectors in the metadata of records, and ranks by them as Chroma's documentation says: by the dot
-product of question and text with the words' rarity, lower being better.
+product of query and text, weighted by the rarity of the words, lower being better.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from uuid import UUID
 
 
 class SparseServer:
-    """In the place of a local client's server. A search raises what `breaks` is, if anything;
-    `searches` are those that came, as they went over the wire."""
+    """Replaces a local client's server. A search raises `breaks` if it is set; `searches` are the
+    searches received, as sent over the wire."""
 
     def __init__(self, local: Any) -> None:
         self._local = local
@@ -34,7 +34,7 @@ class SparseServer:
             arguments["configuration"] = {"hnsw": {"space": "cosine"}}
         there = {collection.id for collection in self._local.list_collections()}
         model = self._local.get_or_create_collection(schema=None, **arguments)
-        # One that is there already keeps the schema that it was made with.
+        # An existing collection keeps the schema that it was created with.
         if schema is not None and model.id not in there:
             self._schemas[model.id] = schema.serialize_to_json()
         return self._with_schema(model)
@@ -124,7 +124,7 @@ class SparseServer:
     def _whole(
         self, collection_id: UUID, ids: Sequence[str], metadatas: Sequence[Any]
     ) -> list[dict[str, Any] | None]:
-        """Return metadata with its sparse vectors, as a server gives it out."""
+        """Return metadata with its sparse vectors, as a server does."""
         kept = self._vectors.get(collection_id, {})
         return [
             ({**(metadata or {}), **kept.get(record_id, {})} or None)

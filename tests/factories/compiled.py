@@ -1,7 +1,6 @@
-"""What applications compute when they start, render and query, kept for the next of the run.
+"""Results that applications compute when they start, render and query, reused within a run.
 
-Every test has an application and engines of its own, all with the same templates, routes and
-statements.
+Every test has its own application and engines, all with the same templates, routes and statements.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ def loaded_once(create: Callable[..., ssl.SSLContext]) -> Callable[..., ssl.SSLC
     def load(_authorities: str | None) -> ssl.SSLContext:
         return create()
 
-    # Callers with wishes of their own go on to change the context.
+    # Callers that pass options may change the context later, so they get a new one.
     return lambda **named: create(**named) if named else load(os.environ.get("SSL_CERT_FILE"))
 
 
@@ -95,7 +94,7 @@ def calibrated_once(for_model: Callable[..., Calibration]) -> Callable[..., Cali
 def share_statements(patch: pytest.MonkeyPatch) -> None:
     """Give all engines one cache of compiled statements.
 
-    Its keys hold the dialect, of which each engine has its own: equal ones count as the same.
+    Its keys contain the dialect, and each engine has its own, so compare dialects by value.
     """
     statements = LRUCache(5000)
     initialise = Engine.__init__

@@ -1,4 +1,4 @@
-"""Ways for a process to die. Imports little, so that such a process starts quickly."""
+"""Ways for a process to die. Imports little, so that the process starts quickly."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def die_of_a_signal(*_: Any) -> None:
 
 
 def end_as_asked(*_: Any) -> None:
-    """End as when a service manager stops all processes of the portal at once."""
+    """Exit as if a service manager stopped all processes of the portal at once."""
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 def end_of_an_error(*_: Any) -> None:
-    """End as when the database is gone and nothing can be recorded."""
+    """Exit as if the database were gone and nothing could be recorded."""
     sys.exit(1)

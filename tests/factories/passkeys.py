@@ -1,4 +1,4 @@
-"""A WebAuthn authenticator in software: what a browser and a security key answer together."""
+"""A WebAuthn authenticator in software, which acts as the browser and the security key."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def decode(value: str) -> bytes:
 
 @dataclass
 class Authenticator:
-    """Holds one credential. `verifies_user`: it asks for a PIN or a fingerprint. Changing an
+    """Holds one credential. With `verifies_user` it asks for a PIN or a fingerprint. Changing an
     attribute makes it, or the browser in front of it, lie."""
 
     origin: str = "http://localhost"

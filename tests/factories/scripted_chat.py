@@ -10,7 +10,7 @@ Step = ChatEvent | str | Exception
 
 
 class ScriptedChatModel:
-    """A chat model that plays one script a request, in order, and repeats the last one. Text
+    """A chat model that plays one script per request, in order, and repeats the last one. Text
     becomes a TextDelta, an exception is raised. `requests` are those it received; `closed` counts
     streams that the reader closed before their end."""
 

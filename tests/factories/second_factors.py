@@ -29,7 +29,7 @@ class App:
 
 
 def set_up_totp(portal: Portal, user: User) -> tuple[App, tuple[str, ...]]:
-    """Return the app and the recovery codes. The code of the step before now is used up."""
+    """Set up TOTP; return the app and the recovery codes. The previous step's code is used up."""
     app = App(totp.begin(portal.services, user).secret)
     return app, totp.confirm(portal.services, user, app.code(-1))
 

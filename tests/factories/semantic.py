@@ -1,4 +1,4 @@
-"""A backend of passages that a test writes down, with legs that fail when it says so."""
+"""A backend with the chunks of a test, whose legs fail on request."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def chunk(
 
 @dataclass
 class FakeBackend:
-    """`near` are found by the dense leg in this order, `worded` by the sparse one, each first
-    filtered by type, then cut. `calls` are (leg, limit, content type). An exception in place of a
-    list is raised."""
+    """The dense leg finds `near` in this order, the sparse one `worded`, each filtered by type and
+    then cut to the limit. `calls` are (leg, limit, content type). An exception in place of a list
+    is raised."""
 
     near: Sequence[SemanticHit] | Exception = ()
     worded: Sequence[SemanticHit] | Exception = ()
@@ -79,7 +79,7 @@ def _of(
 
 @dataclass
 class FakeEmbedder:
-    """Gives `QUERY_VECTOR`, or raises."""
+    """Returns `QUERY_VECTOR`, or raises `error`."""
 
     error: Exception | None = None
     asked: list[str] = field(default_factory=list)
@@ -92,8 +92,8 @@ class FakeEmbedder:
 
 
 def captured_log(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Return what `semantic_search` logs from now on, an event each, and nothing announced
-    before."""
+    """Return a list that collects the events which `semantic_search` logs from now on, including
+    announcements that were already made."""
     capture = LogCapture()
     logger = structlog.wrap_logger(None, processors=[capture])
     monkeypatch.setattr(semantic, "log", logger)

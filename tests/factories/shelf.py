@@ -1,4 +1,4 @@
-"""A collection as Chroma hands it out, for tests that need no Chroma."""
+"""A collection with Chroma's interface, for tests that need no Chroma."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from portal.integrations.chroma_import.reading import ChromaRecord
 
 @dataclass
 class Shelf:
-    """Records in the order of insertion; the vectors of `torn` cannot be read."""
+    """Records in the order of insertion; the vectors of the ids in `torn` cannot be read."""
 
     records: list[ChromaRecord]
     name: str = "shelf"
@@ -34,7 +34,7 @@ class Shelf:
     ) -> Mapping[str, Any]:
         self.asked += 1
         wanted = None if ids is None else set(ids)
-        # As Chroma does: in the order of insertion, regardless of the requested order.
+        # Like Chroma, return records in the order of insertion, not in the requested order.
         chosen = [record for record in self.records if wanted is None or record.id in wanted]
         chosen = chosen[offset or 0 :][:limit]
         if "embeddings" in include and self.torn.intersection(one.id for one in chosen):

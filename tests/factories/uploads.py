@@ -1,4 +1,4 @@
-"""What tests upload, where they call, and what they cannot do without."""
+"""Small helpers: uploads, calls in another thread, functions that fail, the BM25 mark."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def upload(content: str | bytes) -> io.BytesIO:
 
 
 def run_apart(function: Callable[..., T], *arguments: Any) -> T:
-    """Call where no event loop runs: a browser that other tests drive leaves one in this thread."""
+    """Call a function in a thread without an event loop: browser tests leave one in this thread."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(function, *arguments).result()
 

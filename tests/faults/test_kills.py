@@ -27,7 +27,7 @@ KINDS = {
 # What a worker held when it died is given back after twenty silent seconds.
 _READY_WITHIN_S = 120.0
 # Those that no worker had begun must be read as well, with all else that the machine has to do.
-_S_A_DOCUMENT = 3.0
+_S_PER_DOCUMENT = 3.0
 _MAX_WAIT_FOR_WORK_S = 15.0
 
 
@@ -66,7 +66,7 @@ def test_killed_at_any_moment_nothing_acknowledged_is_lost_or_differs(
     acknowledged, ended = _import(world, files, rng, kinds, tally)
     wait(
         lambda: world.unfinished() == 0,
-        _READY_WITHIN_S + _S_A_DOCUMENT * documents,
+        _READY_WITHIN_S + _S_PER_DOCUMENT * documents,
         "a document is still neither ready nor failed",
     )
     found = world.rows("SELECT CAST(id AS text), status, CAST(error AS text) FROM documents")

@@ -1,4 +1,4 @@
-"""The front door: what is recent, what is found while one types, and an empty portal."""
+"""The home page: recent items, results while typing, and an empty portal."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ def test_examples_are_loaded_and_removed_by_one_request_each(
     assert len(listed) == 1 + len(examples.files())
     page = get(client, portal, "/", **headers)
     assert "examples-loaded" in page
-    # The page fetches what becomes ready, and only then questions about it.
+    # The page loads documents as they become ready, and only then questions about them.
     assert 'hx-select="#home-library"' in page
     assert "home-suggestions" not in page
-    # Nobody but the owner, and administrators, sees them.
+    # Only the owner and administrators see them.
     others = library.list_documents(portal.services, portal.user("li")).items
     assert [other.id for other in others] == [own.id]
-    # What was thrown away comes back, and what is removed is gone from the trash too.
+    # A deleted example is restored, and removed ones are gone from the trash, too.
     example = next(one for one in listed if one.id != own.id)
     library.delete_document(portal.services, mei, example.id)
     client.post("/examples", headers=headers)
@@ -94,7 +94,7 @@ def test_examples_are_loaded_and_removed_by_one_request_each(
 
 
 def suggest(portal: Portal, user: User, language: str) -> tuple[str, ...]:
-    """Ask for suggestions as the page does: until all are tried."""
+    """Ask for suggestions until all are tried, as the page does."""
     for _ in range(20):
         found = suggesting.suggest_questions(portal.services, user, language=language)
         if found.is_complete:
@@ -116,7 +116,7 @@ def test_suggested_questions_are_answered(client: FlaskClient, portal: Portal) -
     fragment = {"HX-Request": "true", "HX-Target": "home-suggestions"}
     page = get(client, portal, "/?suggest=1", **portal.headers(mei), **fragment)
     assert page.count('data-testid="suggestion"') == suggesting.MAX_SUGGESTED
-    # Others' documents suggest nothing, and neither do those that are switched off.
+    # Others' private documents suggest nothing, and neither do those that are switched off.
     assert suggest(portal, portal.user("li"), "en") == ()
     assert suggest(portal, portal.admin, "en") == (), "nor do private ones for administrators"
     for document in library.list_documents(portal.services, mei).items:
@@ -124,7 +124,7 @@ def test_suggested_questions_are_answered(client: FlaskClient, portal: Portal) -
     assert suggest(portal, mei, "en") == ()
 
 
-def test_news_are_what_others_added_since_the_last_visit(
+def test_news_lists_what_others_added_since_the_last_visit(
     portal: Portal, client: FlaskClient
 ) -> None:
     mei = portal.user("mei")
@@ -132,7 +132,7 @@ def test_news_are_what_others_added_since_the_last_visit(
     browser = Browser(client.application)
     assert browser.sign_in("mei", PASSWORD).headers["Location"] == "/"
     assert "new-documents" in browser.get("/").text
-    # Two hours pass, of which only the first minutes were this visit.
+    # Two hours pass; only their first minutes belong to this visit.
     for statement in (
         "UPDATE users SET visited_at = visited_at - interval '2 hours'",
         "UPDATE tokens SET last_used_at = last_used_at - interval '2 hours'",
@@ -172,7 +172,7 @@ def test_exact_name_comes_before_a_search_for_it(client: FlaskClient, portal: Po
 
 
 @pytest.mark.parametrize("language", ["en", "zh-CN"])
-def test_actions_are_found_by_their_english_and_their_usual_names(
+def test_actions_are_found_by_english_and_translated_names(
     client: FlaskClient, portal: Portal, language: str
 ) -> None:
     names = {"theme": "contrast", "主题": "contrast", "upload": "#upload-form", "语言": "language"}
@@ -180,16 +180,18 @@ def test_actions_are_found_by_their_english_and_their_usual_names(
         page = get(client, portal, f"/go?find={words}", **{"Accept-Language": language})
         results = page[page.index("go-results") :]
         assert expected in results[: results.index("/search?q=")], words
-    # An action that leads into a page leads to a place that is there.
+    # An action that leads to a place on a page needs that place.
     assert 'id="upload-form"' in get(client, portal, "/documents")
 
 
-def test_keyboard_stays_at_a_switch_that_is_reset(client: FlaskClient, portal: Portal) -> None:
+def test_keyboard_focus_stays_on_a_switch_that_is_reset(
+    client: FlaskClient, portal: Portal
+) -> None:
     document = portal.add("The office closes at six.", name="office.txt")
     headers = portal.headers() | {"HX-Request": "true"}
     for state, is_focused in (("off", False), ("inherit", True)):
         answer = client.post(
             f"/documents/{document.id}/selection", headers=headers, data={"state": state}
         )
-        # HTMX itself keeps the keyboard at an element that has the same id before and after.
+        # HTMX itself keeps the focus on an element that has the same id before and after.
         assert ("autofocus" in answer.text) is is_focused, state

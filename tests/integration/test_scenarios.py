@@ -1,4 +1,4 @@
-"""Scenarios of the five documents that began the portal and that no other test proves alone."""
+"""Scenarios of the five seed documents that no other test proves on its own."""
 
 from __future__ import annotations
 

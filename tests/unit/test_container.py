@@ -1,4 +1,4 @@
-"""What the settings make of the parts of a process."""
+"""How settings configure the parts of a process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.conftest import make_settings
 
 
 @pytest.mark.parametrize(("pooler", "prepares"), [("none", True), ("transaction", False)])
-def test_behind_a_pooler_of_transactions_nothing_is_prepared(
+def test_no_statement_is_prepared_behind_a_transaction_pooler(
     tmp_path: Path, pooler: str, prepares: bool
 ) -> None:
     settings = make_settings(tmp_path, "postgresql://portal@db/portal", database_pooler=pooler)

@@ -1,4 +1,4 @@
-"""Threads of numerical libraries: one a product, because several products run at once."""
+"""Numerical libraries use one thread per product, because several products run at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MULTIPLY = (
 
 
 @pytest.mark.parametrize("first", ["portal", "eval", "bench", "portal.embeddings"])
-def test_numpy_multiplies_in_the_thread_that_asks(first):
+def test_numpy_multiplies_in_the_calling_thread(first):
     inherited = {name: value for name, value in os.environ.items() if "NUM_THREADS" not in name}
     said = subprocess.run(
         [sys.executable, "-c", _MULTIPLY.format(first=first)],

@@ -12,7 +12,7 @@ from tests.contracts.access.world import World
 def world(portal: Portal) -> World:
     app = portal.app()
     world = World(portal, app, portal.user("ada"), portal.user("eve"))
-    portal.user("zoe")  # Who signs in with a password alone.
+    portal.user("zoe")  # Signs in with a password alone.
     for user in (world.ada, world.eve):
         world.passkey(user.id)
     return world

@@ -71,7 +71,7 @@ ROWS: dict[str, Row] = {
     "sign_in.show_password_reset": Row(ALL, 404),  # the same
     "sign_in.reset_password": Row(ALL, 404, sends=form(password="x", password_again="x")),
     "sign_in.accept_invitation": Row(ALL, 404, sends=form(name="x", password=PASSWORD)),
-    # Without a provider in the settings these are not there; tests/integration/people/oidc has one.
+    # These are 404 without a provider in the settings; tests/integration/people/oidc has one.
     "oidc.begin_sign_in": Row(ALL, 404),
     "oidc.finish": Row(ALL, 404),
     "oidc_logout.end_sessions": Row(ALL, 400, sends=form(logout_token="x")),  # its own proof
@@ -139,7 +139,7 @@ ROWS: dict[str, Row] = {
     "uploads.upload": Row(PEOPLE, 303, WRITE, {"data": {"file": "<file>"}}),
     "reading.show": Row(SEEING, 200),
     "reading.original_file": Row(SEEING, 200),
-    # The document there is no PDF: see documents/reading/test_page_views.py.
+    # The document here is not a PDF: see documents/reading/test_page_views.py.
     "page_views.page": Row(SEEING, 303),
     "page_views.picture": Row(SEEING, 404),
     "page_views.image": Row(SEEING, 404),
@@ -220,7 +220,7 @@ ROWS: dict[str, Row] = {
     "folders_api.list_members": Row(SEEING, 200),
     "folders_api.set_member": Row(SEEING, 200, WRITE, json(kind="user", name="zoe", role="reader")),
     "folders_api.remove_member": Row(SEEING, 204, WRITE),
-    # The world has no directory that may be followed, and folders without a source.
+    # No directory may be followed here, and the folders have no source.
     "folder_sources.show": Row(SEEING, 200),
     "folder_sources.tie": Row(
         SEEING, 422, WRITE, form(kind="directory", address="/srv", every_minutes="60")
@@ -295,9 +295,9 @@ ROWS: dict[str, Row] = {
     "messages.branch": Row(OWN, 303, WRITE),
     "sharing.show": Row(OWN, 200),
     "sharing.add": Row(OWN, 303, WRITE, form(name="zoe")),
-    "sharing.remove": Row(OWN, 404, WRITE),  # the world shows none; tests of its own do
+    "sharing.remove": Row(OWN, 404, WRITE),  # shared with no one here; it has its own tests
     "sharing.show_all": Row(PEOPLE, 200),
-    "sharing.read": Row(OWN, 303),  # owners read their own under another address
+    "sharing.read": Row(OWN, 303),  # owners are sent to their own page
     "sharing.leave": Row(OWN, 404, WRITE),
     "citations.card": Row(OWN, 200),
     "citations.show": Row(OWN, 200),
@@ -380,8 +380,8 @@ ROWS: dict[str, Row] = {
     "admin_answers.show": Row(ADMINS, 200, ADMIN),
     "admin_answers.connect": Row(ADMINS, 422, ADMIN, form(api_base="ftp://nowhere")),
     "admin_answers.disconnect": Row(ADMINS, 303, ADMIN),
-    "admin_answers.load_models": Row(ADMINS, 404, ADMIN),  # nor here
-    "admin_answers.try_out": Row(ADMINS, 404, ADMIN, form(model="m")),  # nothing is connected
+    "admin_answers.load_models": Row(ADMINS, 404, ADMIN),  # no endpoint is connected
+    "admin_answers.try_out": Row(ADMINS, 404, ADMIN, form(model="m")),  # the same
     "admin_answers.choose": Row(ADMINS, 303, ADMIN, form(writer="quotations")),
     "documents_v1.embed": Row(ADMINS, 200, ADMIN, json(batch_size=10)),
 }

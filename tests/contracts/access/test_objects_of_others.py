@@ -1,4 +1,4 @@
-"""What others may do with a user's objects: nothing, unless they are shared with them."""
+"""Others may do nothing with a user's objects, unless these are shared with them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SWITCHES = {
     "selection_api.set_folder_default",
     "selection_api.forget_folder_default",
 }
-# The row makes the document private, which is for its owner to do, not for a folder's keepers.
+# The row makes the document private, which only its owner may do, not the keepers of a folder.
 OWNERS_ALONE = {"reading.edit"}
 LEADS_TO_CHANGES = {
     *("documents.confirm_delete", "folders.show_edit", "folders.confirm_delete"),
@@ -37,8 +37,8 @@ LEADS_TO_CHANGES = {
 def told_apart(
     world: World, rule: Rule, row: Row, objects: dict[str, Any], people: dict[str, User]
 ) -> list[tuple[str, str, int, int]]:
-    """Return the people for whom these objects do not answer like missing ones, with the status of
-    both."""
+    """Return the users who can tell these objects from missing ones, with the status of both
+    responses."""
     found = []
     for who, user in people.items():
         headers = world.portal.headers(user)
@@ -79,7 +79,7 @@ def test_shared_document_is_read_by_others_but_not_changed(world: World) -> None
 
 
 def test_members_of_other_folders_and_removed_members_see_nothing(world: World) -> None:
-    """Shared documents in a folder for members are like missing ones to all others."""
+    """To all others, shared documents in a members-only folder are like missing ones."""
     services, admin = world.portal.services, world.portal.admin
     there = {is_trashed: world.gated(is_trashed=is_trashed) for is_trashed in (False, True)}
     people = {role.value: world.portal.user(f"other {role}") for role in FolderRole}
@@ -117,7 +117,7 @@ def test_members_of_other_folders_and_removed_members_see_nothing(world: World) 
 
 
 @pytest.mark.parametrize("role", FolderRole)
-def test_members_do_what_their_role_lets_them(world: World, role: FolderRole) -> None:
+def test_members_can_do_only_what_their_role_allows(world: World, role: FolderRole) -> None:
     headers, wrong = world.portal.headers(world.eve), []
     kept = world.gated()
     world.member(kept["folder_id"], "eve", role)

@@ -133,7 +133,7 @@ def test_every_allowed_identity_gets_in(world: World) -> None:
     assert not wrong, "\n".join(map(str, wrong))
 
 
-def test_ordinary_users_are_no_administrators(world: World) -> None:
+def test_ordinary_users_are_not_administrators(world: World) -> None:
     wrong = []
     for rule, row in rows_of(world.app):
         if row.who is ADMINS:

@@ -39,7 +39,7 @@ OBJECTS = {
 # Parts in which responses about a foreign and a missing object may differ.
 _VARIABLE = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b[0-9a-f]{32}\b"
-    r"|[\w=-]{150,}"  # What proves that a form is ours.
+    r"|[\w=-]{150,}"  # The form token.
 )
 
 

@@ -109,8 +109,8 @@ def write_pdf(
     sizes: dict[str, float] | None = None,
     outline: Sequence[tuple[str, int, int]] = (),
 ) -> Path:
-    """A PDF with one line of text below the other; `sizes` gives lines another type size. A page
-    without lines is a drawing.
+    """Write a PDF with one line of text below the other; `sizes` gives lines another font size. A
+    page without lines gets a drawing.
 
     `outline` holds (title, level from 0, page index).
     """
@@ -145,7 +145,7 @@ def english_pdf(path: Path, lines: Sequence[str]) -> Path:
 
 
 def pdf_without_text(path: Path, page_count: int = 2) -> Path:
-    """Write pages with a drawing only, as a scan has them."""
+    """Write pages with nothing but a drawing, like a scan."""
     canvas = Canvas(str(path), pagesize=A4)
     for _ in range(page_count):
         canvas.rect(100, 100, 300, 400, fill=1)
@@ -155,7 +155,7 @@ def pdf_without_text(path: Path, page_count: int = 2) -> Path:
 
 
 def partly_scanned_pdf(path: Path) -> Path:
-    """Write nine pages, of which the third to the ninth are drawings."""
+    """Write nine pages, the third to the ninth of which are drawings."""
     canvas = Canvas(str(path), pagesize=A4)
     for number in range(9):
         if number < 2:
@@ -170,8 +170,8 @@ def partly_scanned_pdf(path: Path) -> Path:
 def scanned_pdf(
     path: Path, pages: Sequence[Sequence[str]], *, written_page: str | None = None
 ) -> Path:
-    """Write pictures of pages with such lines, in large type, and behind them a page of real
-    text."""
+    """Write pictures of pages with these lines in large type, followed by `written_page` as a page
+    of real text."""
     drawn = write_pdf(path, pages, sizes={line: 20.0 for lines in pages for line in lines})
     pictures = [page.render(scale=2).to_pil() for page in PdfDocument(drawn.read_bytes())]
     canvas = Canvas(str(path), pagesize=A4)
@@ -187,7 +187,7 @@ def scanned_pdf(
 
 
 def picture(path: Path, pages: Sequence[Sequence[str]], kind: str) -> Path:
-    """Write a picture of pages with such lines, of the first one alone unless it is a TIFF."""
+    """Write a picture of pages with these lines: of the first page only, unless it is a TIFF."""
     drawn = write_pdf(path, pages, sizes={line: 20.0 for lines in pages for line in lines})
     first, *more = [page.render(scale=2).to_pil() for page in PdfDocument(drawn.read_bytes())]
     first.save(path, kind, **({"save_all": True, "append_images": more} if kind == "TIFF" else {}))
@@ -200,7 +200,7 @@ def pdf_without_pages(path: Path) -> Path:
 
 
 def pdf_with_javascript(path: Path) -> Path:
-    """Write a PDF that wants to run a script and a program when it is opened."""
+    """Write a PDF that tries to run a script when opened and a program when closed."""
     english_pdf(path, ["Some harmless words."])
     with pikepdf.open(path, allow_overwriting_input=True) as pdf:
         pdf.Root.OpenAction = pikepdf.Dictionary(
@@ -214,7 +214,7 @@ def pdf_with_javascript(path: Path) -> Path:
 
 
 def pdf_whose_pages_go_round(path: Path) -> Path:
-    """Write a PDF whose tree of pages has itself as its branch."""
+    """Write a PDF whose page tree contains itself."""
     return raw_pdf(
         path,
         b"<< /Type /Catalog /Pages 2 0 R >>",
@@ -223,7 +223,7 @@ def pdf_whose_pages_go_round(path: Path) -> Path:
 
 
 def pdf_with_stream(path: Path, stream: bytes, entries: str) -> Path:
-    """Write one page that is drawn by this stream, with such entries in its dictionary."""
+    """Write one page drawn by this stream, with these entries in the stream's dictionary."""
     return raw_pdf(
         path,
         b"<< /Type /Catalog /Pages 2 0 R >>",
@@ -248,8 +248,7 @@ def raw_pdf(path: Path, *objects: bytes) -> Path:
 
 
 def encrypted_pdf(path: Path, *, user_password: str) -> Path:
-    """Write a protected PDF; with an empty user password everyone can read it, but not change
-    it."""
+    """Write a protected PDF; with an empty user password, all can read but not change it."""
     plain = chinese_pdf(path.with_suffix(".plain.pdf"))
     with pikepdf.open(plain) as pdf:
         pdf.save(path, encryption=pikepdf.Encryption(owner="owner", user=user_password))
@@ -270,8 +269,8 @@ def labelled_pdf(
     *,
     prefix: str | None = None,
 ) -> Path:
-    """The first two pages are i and ii, the third and those behind it 1, 2, …; with a prefix all
-    are 1, 2, … behind it."""
+    """Write a PDF whose first two pages are labelled i and ii and the others 1, 2, …; with a
+    prefix, all pages are labelled with the prefix and 1, 2, …."""
     write_pdf(path, pages)
     ranges = [
         *(0, pikepdf.Dictionary(S=pikepdf.Name.r)),

@@ -36,7 +36,7 @@ class Hostile(NamedTuple):
 
 
 def hostile_files() -> Iterator[Hostile]:
-    """Return more than sixty files, no two of the same bytes."""
+    """Yield more than sixty files, no two with the same bytes."""
     yield from _encodings()
     yield from _texts()
     yield from _markup()
@@ -65,7 +65,7 @@ def _encodings() -> Iterator[Hostile]:
     yield Hostile("latin.txt", "Größe und Übermaß der Geräte, naïve façade.\n".encode("cp1252"),
                   says="Größe und Übermaß")  # fmt: skip
     yield Hostile("bad-byte.txt", ("值班" * 50).encode() + b"\xff\xfe\x81", says="值班�")
-    # No UTF-8, despite their marks: all of the bytes are characters of an older encoding.
+    # Not UTF-8, although they look like it: all bytes are characters of an older encoding.
     yield Hostile("surrogate.txt", b"\xed\xa0\x80" * 40 + "文字".encode(), never="\ud800")
     yield Hostile("overlong.txt", b"\xc0\xaf" * 60 + b" words", says=" words", never="/")
 
@@ -216,8 +216,8 @@ def _names() -> Iterator[Hostile]:
 
 
 def pdf_bomb(path: Path, unpacked_bytes: int = 1 << 30) -> Path:
-    """Write a page whose drawing unpacks twice, to a gigabyte of spaces, out of some kilobytes."""
-    once = zlib.compressobj(1)  # Quick; what is left packs well the second time.
+    """Write a page of a few kilobytes whose drawing unpacks, in two steps, to a gigabyte."""
+    once = zlib.compressobj(1)  # Fast; the second pass compresses the rest.
     block = b" " * (1 << 20)
     packed = b"".join(once.compress(block) for _ in range(unpacked_bytes >> 20)) + once.flush()
     return files.pdf_with_stream(
@@ -226,8 +226,8 @@ def pdf_bomb(path: Path, unpacked_bytes: int = 1 << 30) -> Path:
 
 
 def pdf_of_short_lines(path: Path, page_count: int = 1_700, line_count: int = 2_000) -> Path:
-    """Write pages that share one drawing, of as many lines with one character each: some kilobytes,
-    and millions of lines."""
+    """Write pages that share one drawing of lines with one character each: a few kilobytes with
+    millions of lines."""
     drawing = zlib.compress(b"BT /F1 1 Tf 1 TL 0 2900 Td " + b"(a) Tj T* " * line_count + b"ET")
     first = 5
     pages = " ".join(f"{first + number} 0 R" for number in range(page_count))

@@ -1,4 +1,4 @@
-"""More hostile files: cut off, overgrown, or with the suffix of a text but not for reading."""
+"""More hostile files: cut off, oversized, or with a text's suffix but nothing to read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ENGLISH = "The library closes at nine; café and naïve façade. "
 
 
 def more_hostile_files() -> Iterator[Hostile]:
-    """Return sixty files and more, no two of the same bytes."""
+    """Yield more than sixty files, no two with the same bytes."""
     yield from _damaged_texts()
     yield from _no_texts()
     yield from _texts_after_all()
@@ -76,7 +76,7 @@ def _no_texts() -> Iterator[Hostile]:
 
 
 def _texts_after_all() -> Iterator[Hostile]:
-    """Return what looks a little like the above and is worth reading."""
+    """Yield files that look a little like those above but are readable texts."""
     feed = f"<rss><channel><title>News</title><item>{_CHINESE}</item></channel></rss>"
     yield Hostile("feed.xml", f'<?xml version="1.0"?>{feed}'.encode(), says="夜班")
     yield Hostile("mail.txt", b"From: Ada\nTo: Eve\nSubject: Rota\n\nThe night shift begins.",

@@ -23,7 +23,7 @@ _RELATIONS = (
     f'{_XML}<Relationships xmlns="{_PACKAGE}/relationships"><Relationship Id="r1" '
     f'Type="{_OFFICE}/officeDocument" Target="word/document.xml"/></Relationships>'
 )
-# As Chinese Word writes them: styles by number, names in English.
+# As Chinese Word writes them: numbers as style ids, with English names.
 _STYLES = (
     f'{_XML}<w:styles xmlns:w="{MAIN}">'
     '<w:style w:type="paragraph" w:styleId="1"><w:name w:val="heading 1"/></w:style>'
@@ -41,7 +41,7 @@ BOMB_BYTES = 101 << 20
 
 
 def paragraph(text: str, *, style: str = "", level: int | None = None) -> str:
-    """Return a paragraph; with `level` an item of the list at that depth from 0."""
+    """Return a paragraph; with `level`, a list item at that depth, from 0."""
     properties = f'<w:pStyle w:val="{style}"/>' if style else ""
     if level is not None:
         properties += f'<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="1"/></w:numPr>'
@@ -98,7 +98,7 @@ def write_docx(
 
 
 def docx_with_picture(path: Path) -> Path:
-    """Write a document with a picture without a description, as Word inserts it."""
+    """Write a document with a picture that has no description, as Word inserts it."""
     drawing = (
         '<w:p><w:r><w:drawing><wp:inline xmlns:wp="http://schemas.openxmlformats.org/drawingml/2006/'
         'wordprocessingDrawing"><wp:docPr id="1" name="Picture 1"/><a:graphic xmlns:a="http://schemas.'
@@ -141,7 +141,7 @@ def docx_billion_laughs(path: Path) -> Path:
 
 
 def docx_bomb(path: Path) -> Path:
-    """Write 101 MB of XML in 100 kB."""
+    """Write a document of 100 kB that unpacks to 101 MB of XML."""
     return write_docx(path, parts={"word/document.xml": b" " * BOMB_BYTES})
 
 

@@ -21,7 +21,7 @@ ROWS = [
 
 
 def ruled_pdf(path: Path) -> Path:
-    """Write a page of text with a table between, one of whose cells spans two rows."""
+    """Write a page with a table between two texts; one of its cells spans two rows."""
     text = getSampleStyleSheet()["Normal"]
     table = Table(
         ROWS,
@@ -42,7 +42,7 @@ def ruled_pdf(path: Path) -> Path:
 
 
 def stepped_pdf(path: Path) -> Path:
-    """Write a ruled table whose first row is one cell that reaches down in the second column."""
+    """Write a ruled table whose first row is one cell that extends down in the second column."""
     canvas = Canvas(str(path), pagesize=A4)
     for x, top in ((100, 700), (200, 680), (300, 700)):
         canvas.line(x, 640, x, top)
@@ -56,7 +56,7 @@ def stepped_pdf(path: Path) -> Path:
 
 
 def framed_pdf(path: Path) -> Path:
-    """Write a page with a frame around its text and a line below its header: no table."""
+    """Write a page without a table: a frame around its text and a line below its header."""
     canvas = Canvas(str(path), pagesize=A4)
     canvas.rect(60, 60, 470, 720)
     canvas.line(60, 760, 530, 760)
@@ -68,7 +68,7 @@ def framed_pdf(path: Path) -> Path:
 
 
 def pdf_of_many_rules(path: Path) -> Path:
-    """Write a drawing of as many rules as no table has, with a word."""
+    """Write a word and a drawing with more rules than any table has."""
     canvas = Canvas(str(path), pagesize=A4)
     for number in range(1_200):
         canvas.line(10, 10 + number * 0.6, 590, 10 + number * 0.6)
@@ -79,8 +79,8 @@ def pdf_of_many_rules(path: Path) -> Path:
 
 
 def tagged_pdf(path: Path) -> Path:
-    """Write a table without rules that only the tags of the PDF tell: an item, and a price with two
-    lines, in each row."""
+    """Write a table without rules that only PDF tags mark; each row has an item and a price, one of
+    them on two lines."""
     pdf, page = _page_to_tag()
     table = pdf.make_indirect(
         pikepdf.Dictionary(Type=pikepdf.Name.StructElem, S=pikepdf.Name.Table)
@@ -107,7 +107,7 @@ def tagged_pdf(path: Path) -> Path:
 
 
 def tagged_list_pdf(path: Path) -> Path:
-    """Write a list as browsers print it: its bullets are drawn, only tags tell its items, and the
+    """Write a list as browsers print it: bullets are drawn, only tags mark the items, and the
     header of the page is an artifact."""
     pdf, page = _page_to_tag()
     tagged = pdf.make_indirect(pikepdf.Dictionary(S=pikepdf.Name.L))
@@ -151,7 +151,7 @@ def _save_tagged(
     tagged: pikepdf.Object,
     owners: list[pikepdf.Object],
 ) -> Path:
-    """Save a page with the tags of what is drawn on it; `owners` are the elements of its marks."""
+    """Save a page with its tags; `owners` are the elements of its marked content, in order."""
     root = pikepdf.Dictionary(
         Type=pikepdf.Name.StructTreeRoot,
         K=tagged,
@@ -165,8 +165,8 @@ def _save_tagged(
 
 
 def titled_pdf(path: Path, font: str) -> Path:
-    """Write a ruled table of narrow cells below a title across it, in a font that stays out of the
-    file."""
+    """Write a ruled table of narrow cells below a title that spans it, in a font that is not
+    embedded."""
     pdfmetrics.registerFont(UnicodeCIDFont(font))
     rows = [["价目", "", ""], ["型号", "起订\n量", "交货\n期"], ["泵", "10 支", "3 天"]]
     table = Table(rows, colWidths=60)
@@ -182,7 +182,7 @@ def titled_pdf(path: Path, font: str) -> Path:
 
 
 def aligned_pdf(path: Path, pages: list[list[tuple[float, float, str]]]) -> Path:
-    """Write pages of texts at x and y, without any rule, in the order given."""
+    """Write pages of (x, y, text) without any rules, in the given order."""
     canvas = Canvas(str(path), pagesize=A4)
     for page in pages:
         for x, y, text in page:
@@ -195,7 +195,7 @@ def aligned_pdf(path: Path, pages: list[list[tuple[float, float, str]]]) -> Path
 def aligned_rows(
     rows: list[list[str]], places: list[float], *, top: float = 700
 ) -> list[tuple[float, float, str]]:
-    """Return rows of cells that begin at these places, to be drawn row by row."""
+    """Return (x, y, text) of cells, row by row; `places` are the x of the columns."""
     return [
         (x, top - 16 * number, text)
         for number, row in enumerate(rows)

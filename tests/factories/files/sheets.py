@@ -11,8 +11,7 @@ import openpyxl
 
 
 def write_xlsx(path: Path, **sheets: list[list[Any]]) -> Path:
-    """Write a workbook with these sheets; a cell may be a value or a pair of value and number
-    format."""
+    """Write a workbook with these sheets; a cell is a value, or a pair (value, number format)."""
     book = openpyxl.Workbook()
     book.remove(book.active)
     for title, rows in sheets.items():
@@ -76,12 +75,12 @@ def xlsx_with_sheet(path: Path, data: str, *, before: str = "") -> Path:
 
 
 def xlsx_bomb(path: Path) -> Path:
-    """Write an archive that says of a part that it unpacks to more XML than any sheet has."""
+    """Write an archive with a part that claims to unpack to more XML than any sheet has."""
     return claim_size(write_xlsx(path, A=[["x", "y"]]), "xl/worksheets/sheet9.xml", 401 << 20)
 
 
 def claim_size(path: Path, name: str, size: int) -> Path:
-    """Add a part to an archive that says that it has that many bytes."""
+    """Add a part to an archive that claims to have `size` bytes."""
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(name, b" " * 1_000)
         archive.getinfo(name).file_size = size
@@ -97,7 +96,7 @@ def xlsx_billion_laughs(path: Path) -> Path:
 
 
 def xlsx_of_wide_rows(path: Path) -> Path:
-    """Write little XML for billions of cells: each row has one cell, in the last column."""
+    """Write a short XML that spans millions of cells: each row has one, in the last column."""
     rows = "".join(f'<row r="{n}"><c r="XFD{n}"><v>1</v></c></row>' for n in range(1, 2_000))
     return xlsx_with_sheet(path, rows)
 
@@ -107,8 +106,8 @@ def xlsx_with_nested_elements(path: Path) -> Path:
 
 
 def xlsx_with_a_macro_and_a_link(path: Path) -> Path:
-    """Write a program, and a formula that would fetch from another file; its last result is
-    stored."""
+    """Write a workbook with a macro, and a formula that refers to another file and whose last
+    result is stored."""
     row = (
         '<row r="1"><c r="A1" t="str"><f>\'http://evil.example/[x.xlsx]S\'!A1</f><v>stored</v></c>'
         '<c r="B1"><f>1+1</f><v>2</v></c></row>'

@@ -113,7 +113,7 @@ _CHAPTERS = {
 
 
 def write_epub(path: Path, *, container: str = _CONTAINER, claimed_bytes: int = 0) -> Path:
-    """Write a book whose chapters stand in another order in the archive than they are read in."""
+    """Write a book whose chapters are not in reading order in the archive."""
     chapters = _CHAPTERS
     items = "".join(
         f'<item id="{name}" href="{name}" media-type="application/xhtml+xml"/>'
@@ -146,7 +146,7 @@ def epub_bomb(path: Path) -> Path:
 
 
 def write_mail(path: Path) -> Path:
-    """Write an e-mail in text and as a page, with an attachment."""
+    """Write an e-mail as text and HTML, with an attachment."""
     message = EmailMessage()
     message["Subject"] = "关于报销的说明"
     message["From"] = "财务部 <finance@example.com>"
@@ -171,7 +171,7 @@ def mail_of_many_parts(path: Path) -> Path:
 
 
 def deep_mail(path: Path) -> Path:
-    """Write messages in messages, thousands deep."""
+    """Write an e-mail of messages nested thousands deep."""
     head = b"MIME-Version: 1.0\r\nSubject: deep\r\nContent-Type: message/rfc822\r\n\r\n"
     path.write_bytes(head * 3_000 + b"Subject: x\r\n\r\ninnermost words")
     return path

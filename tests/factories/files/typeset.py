@@ -15,7 +15,7 @@ FILLED = "This line of the page is as wide as the text and goes on in the next o
 def write_pages(
     path: Path, pages: Iterable[Iterable[tuple[float, float, str, str, float]]]
 ) -> Path:
-    """Write text at (x, y), in a font, of a size that scales type of size one."""
+    """Write pages of (x, y, text, font, size); the size scales text drawn in size one."""
     canvas = Canvas(str(path), pagesize=A4)
     for page in pages:
         for x, y, text, font, size in page:
@@ -31,7 +31,7 @@ def write_pages(
 
 
 def report(path: Path) -> Path:
-    """Write a page with a title in large type and headings in bold type of the size of the text."""
+    """Write a page with a title in large type, and headings in bold type as large as the text."""
     lines = [
         ("Report on the lighthouses of", BOLD, 20),
         ("the northern coast", BOLD, 20),
@@ -48,8 +48,7 @@ def report(path: Path) -> Path:
 
 
 def pages_with_footers_first(path: Path, count: int) -> Path:
-    """Write pages whose footer comes before the text in the file and differs on left and right
-    pages."""
+    """Write pages whose footer precedes the text in the file and alternates between two texts."""
     names = "abcdefghij"
     return write_pages(
         path,
@@ -65,7 +64,7 @@ def pages_with_footers_first(path: Path, count: int) -> Path:
 
 
 def raised_letters(path: Path) -> Path:
-    """Write a sentence with a raised number and a lowered one, in type that is smaller."""
+    """Write a sentence with a raised and a lowered number in smaller type."""
     parts = [
         ("The lamp of Mira", 0, 11), ("2", 4, 7), (" burns H", 0, 11), ("2", -3, 7),
         (" and oil, as was told.", 0, 11),
@@ -81,7 +80,7 @@ def raised_letters(path: Path) -> Path:
 
 
 def open_table(path: Path) -> Path:
-    """Write a table without rules at its left and right, written after the text below it."""
+    """Write a table without rules at its left and right, drawn after the text below it."""
     canvas = Canvas(str(path), pagesize=A4)
     canvas.setFont(PLAIN, 10)
     canvas.drawString(72, 780, "The oil is listed by the month in which it was bought.")

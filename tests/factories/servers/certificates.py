@@ -1,4 +1,4 @@
-"""An authority of a test, and certificates of hosts that it signs."""
+"""A certificate authority for tests, and the host certificates that it signs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cryptography.x509.oid import NameOID
 
 
 class Authority:
-    """Signs certificates; its own is in `path`."""
+    """Signs certificates; its own certificate is in `path`."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -27,7 +27,7 @@ class Authority:
         self.path.write_bytes(_pem(own.sign(self._key, hashes.SHA256())))
 
     def certificate(self, address: str, *, days: int = 1) -> ssl.SSLContext:
-        """Return the certificate of a host, which ends in that many days."""
+        """Return an SSL context with a certificate of this IP address, valid for `days` days."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Test host")])
         hosts = x509.SubjectAlternativeName([x509.IPAddress(ip_address(address))])

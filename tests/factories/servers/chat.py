@@ -74,10 +74,9 @@ Step = str | Pause | Until | Die | Hangup | Raw | Call | Status | Whole
 
 @dataclass
 class FakeChat:
-    """`scripts` are played one a request, the last again and again. `requests` are (headers, body);
-    `models` answers who sent the request for the models, with the headers that are kept in
-    `listings`. `sent_at` is when each piece of text left, `left` counts readers that went before
-    the end."""
+    """Plays one of `scripts` per request and repeats the last one. `requests` are (headers, body).
+    `models` is the response to requests for the list of models, whose headers are in `listings`.
+    `active` counts requests being answered, `left` those that the reader left before the end."""
 
     scripts: list[Sequence[Step]]
     requests: list[tuple[dict[str, str], dict[str, Any]]] = field(default_factory=list)

@@ -35,9 +35,9 @@ class Reply:
 
 @dataclass
 class FakeEndpoint:
-    """`replies` are given one a request, `always` for every other; without either it answers
+    """Gives each of `replies` to one request, and `always` to all others; without either it answers
     with vectors, in which texts that share words are near. `trickle` is ``headers`` or ``body``:
-    that part of each answer comes byte by byte. `requests` are (path, headers, body)."""
+    that part of each response comes byte by byte. `requests` are (path, headers, body)."""
 
     dimensions: int = 4
     delay_s: float = 0.0
@@ -105,7 +105,7 @@ class _Server(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def server_close(self) -> None:
-        """Close the persistent connections too, as a process that ends does."""
+        """Close the persistent connections too, like a process that exits."""
         super().server_close()
         for connection in self.connections:
             with suppress(OSError):

@@ -1,4 +1,4 @@
-"""A hub of models that has none."""
+"""A model hub without models."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ MISSING_FILE = f"/{MISSING_MODEL}/main/config.json"
 
 @contextmanager
 def failing_hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Website]:
-    """Serve a hub that answers 503 where it is asked for the missing model, in place of the one
-    that huggingface_hub downloads from."""
+    """Serve a hub that answers 503 to requests for the missing model, in place of the one that
+    huggingface_hub downloads from."""
     constants = pytest.importorskip("huggingface_hub.constants")
     with serve_website() as hub:
         pattern = hub.url("/{repo_id}/{revision}/{filename}")

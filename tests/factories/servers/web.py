@@ -1,4 +1,4 @@
-"""`gunicorn wsgi:app` in processes of its own, as it serves on many machines."""
+"""`gunicorn wsgi:app` in its own processes, as in a deployment on several machines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _START_TIMEOUT_S = 120.0
 
 @contextmanager
 def web_process(settings: Settings, data_dir: Path, **environment: str) -> Iterator[str]:
-    """Run the web with the database, model and key of `settings`; yield its address."""
+    """Run the web server with the database, model and key of `settings`; yield its address."""
     port = free_port()
     assert settings.secret_key is not None
     process = subprocess.Popen(

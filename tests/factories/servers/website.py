@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass
 class Reply:
-    """What the site answers; with `every_s` a byte at a time, until the test ends."""
+    """A response of the site. With `every_s`, one byte at that interval until the test ends."""
 
     body: bytes = b""
     status: int = 200
@@ -38,14 +38,14 @@ class Website:
         return self.origin + path
 
     def page(self, path: str, words: str, **headers: str) -> str:
-        """Put a web page at a path; return its address."""
+        """Add a web page at a path; return its address."""
         html = f"<!doctype html><title>About {path}</title><body><p>{words}</p></body>"
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         self.replies[path] = Reply(html.encode(), headers={"Content-Type": "text/html", **named})
         return self.url(path)
 
     def asked(self) -> list[str]:
-        """Return what was requested since the last call, without robots.txt."""
+        """Return the paths requested since the last call, without robots.txt."""
         paths = [path for path, _ in self.requests if path != "/robots.txt"]
         self.requests.clear()
         return paths
@@ -58,18 +58,18 @@ class _Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), handler)
         self.scheme = "https" if certificate else "http"
         if certificate:
-            # The handshake is the handler's: one that fails would end the loop of the server.
+            # Leave the handshake to the handler: a failed one would end the server's loop.
             self.socket = certificate.wrap_socket(
                 self.socket, server_side=True, do_handshake_on_connect=False
             )
 
     def handle_error(self, *_: Any) -> None:
-        """Say nothing of clients that hang up, or refuse a certificate."""
+        """Ignore clients that hang up or refuse the certificate."""
 
 
 @contextmanager
 def serve_website(certificate: ssl.SSLContext | None = None) -> Iterator[Website]:
-    """Serve pages by HTTP, with a `certificate` by HTTPS."""
+    """Serve pages over HTTP, or with a `certificate` over HTTPS."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -102,7 +102,7 @@ def serve_website(certificate: ssl.SSLContext | None = None) -> Iterator[Website
                     self.wfile.flush()
                     time.sleep(reply.every_s)
             except OSError:
-                pass  # The client had enough.
+                pass  # The client hung up.
 
         def log_message(self, *_: Any) -> None:
             pass

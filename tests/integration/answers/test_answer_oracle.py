@@ -1,9 +1,9 @@
 """No disabled, deleted or foreign document ever reaches a prompt or a citation.
 
 The world of test_selection_oracle changes at random; after each change a user asks in their
-conversation, in one of two processes. The model repeats every passage that it is given, so that a
-leak would return in the history. Every request to the model, every stored citation and the hash of
-the selection are compared with the oracle in plain Python.
+conversation, in one of two processes. The model repeats every chunk that it is given, so that a
+leak would come back in the history. Every request to the model, every stored citation and the hash
+of the selection are compared with the oracle in plain Python.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tests.integration.documents.selection.test_selection_oracle import STEPS, s
 # Ten thousand take 15 minutes; CONTRIBUTING.md says when to run them.
 STATES = int(os.environ.get("PORTAL_ORACLE_STATES", "1000"))
 EXAMPLES = -(-STATES // STEPS)
-# The others are only searched and put into a prompt, without storing an answer.
+# The other steps only search and build a prompt, without storing an answer.
 WHOLE_ANSWER_EVERY = 8
 # This change locks a row that storing an answer needs.
 HELD = "hold back"
@@ -49,8 +49,8 @@ def repeat(request: ChatRequest) -> Iterator[ChatEvent]:
 
 @dataclass(slots=True)
 class AskingWorld(World):
-    """A world in which users ask questions. `written` are all chunks that ever existed, with their
-    documents."""
+    """A world in which users ask questions. `written` lists all chunks that ever existed, with
+    their documents."""
 
     written: list[tuple[UUID, Chunk]] = field(default_factory=list)
 
@@ -144,7 +144,7 @@ def _holds(text: str, words: str) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_prompts_and_citations_hold_only_what_the_oracle_allows(
+def test_prompts_and_citations_contain_only_what_the_oracle_allows(
     make_services: Callable[..., Services],
 ) -> None:
     world = AskingWorld.of(*(saying(make_services(), repeat) for _ in range(2)))

@@ -48,7 +48,7 @@ def test_answer_is_stored_with_its_question_and_what_it_cites(portal: Portal, ta
     assert answer.content == "Fifteen days of annual leave [1]. More [1]."
     cited = [one for one in answer.citations if one.was_cited]
     assert [(one.marker, one.title) for one in cited] == [(1, "Leave policy")]
-    # The excerpt is the sentence that supports the answer, not the whole passage.
+    # The excerpt is the sentence that supports the answer, not the whole chunk.
     assert cited[0].excerpt == "Employees may take fifteen days of annual leave."
     question, stored = conversations.messages(portal.services, portal.admin, talk)
     assert (question.role, question.content) == (Role.USER, QUESTION)
@@ -66,7 +66,7 @@ def test_numbers_follow_first_use_and_consulted_come_after(portal: Portal, talk)
     assert [(one.marker, one.was_cited) for one in one_cited.citations] == [(1, True), (2, False)]
 
 
-def test_events_begin_and_end_as_promised(portal: Portal, talk) -> None:
+def test_events_begin_with_the_question_and_end_with_the_answer(portal: Portal, talk) -> None:
     services = saying(portal.services, ["Fif", Heartbeat(), "teen [", "1", "]."])
     events = list(answering.ask(services, portal.admin, talk, QUESTION))
     assert isinstance(events[0], AnswerBegun)
@@ -93,10 +93,8 @@ def test_prompt_holds_what_is_on_and_nothing_else(portal: Portal, talk) -> None:
     assert {source.title for source in off.sources} <= {"Printer manual"}
 
 
-def test_answer_that_rests_on_what_is_off_by_now_is_kept_out_of_the_history(
-    portal: Portal, talk
-) -> None:
-    """The earlier answer quotes the document: in the history, it would reach the model again."""
+def test_answer_citing_a_disabled_document_is_left_out_of_the_history(portal: Portal, talk) -> None:
+    """The earlier answer quotes the document, which would reach the model through the history."""
     services = saying(portal.services, "Fifteen days of annual leave [1].", "Well.")
     first = ask(services, portal.admin, talk, QUESTION)
     (cited,) = (one for one in first.citations if one.was_cited)
@@ -112,9 +110,7 @@ def test_answer_that_rests_on_what_is_off_by_now_is_kept_out_of_the_history(
     assert conversations.messages(services, portal.admin, talk)[1].content == first.content
 
 
-def test_answer_based_on_a_disabled_document_is_left_out_of_the_history(
-    portal: Portal, talk
-) -> None:
+def test_later_answer_repeating_a_disabled_document_is_left_out_too(portal: Portal, talk) -> None:
     """The model may repeat what it read in the history while citing another document."""
     services = saying(
         portal.services,
@@ -140,7 +136,7 @@ def test_answer_based_on_a_disabled_document_is_left_out_of_the_history(
     assert not any("ifteen days" in turn.content for turn in turns)
 
 
-def test_switching_off_while_an_answer_is_written_counts_for_the_next(portal: Portal, talk) -> None:
+def test_switching_off_during_an_answer_applies_to_the_next_one(portal: Portal, talk) -> None:
     def switch_off(request: ChatRequest) -> Iterator[ChatEvent]:
         yield TextDelta("Fifteen ")
         for source in request.sources:
@@ -158,7 +154,7 @@ def test_switching_off_while_an_answer_is_written_counts_for_the_next(portal: Po
     assert after.citations == ()
 
 
-def test_follow_up_is_searched_for_as_it_reads_alone_too(portal: Portal, talk) -> None:
+def test_follow_up_is_searched_as_a_standalone_question(portal: Portal, talk) -> None:
     services = saying(
         portal.services, "Fifteen [1].", "How does unused annual leave expire?", "In March [1]."
     )
@@ -172,7 +168,7 @@ def test_follow_up_is_searched_for_as_it_reads_alone_too(portal: Portal, talk) -
     assert request.sources[0].title == "Leave policy"
 
 
-def test_follow_up_waits_for_no_endpoint_of_vectors(portal: Portal, talk) -> None:
+def test_follow_up_is_rewritten_without_embedding_chunks(portal: Portal, talk) -> None:
     class AnswersQueriesAlone(EmbedderLayer):
         def embed_query(self, text: str) -> Vector:
             return self._embedder.embed_query(text)
@@ -189,7 +185,7 @@ def test_follow_up_waits_for_no_endpoint_of_vectors(portal: Portal, talk) -> Non
     assert replay.search_query == f"for meals {before}"
 
 
-def test_model_may_search_twice_and_no_more(portal: Portal, talk) -> None:
+def test_model_may_search_at_most_twice(portal: Portal, talk) -> None:
     call = SearchCall("call-1", "paper tray of the printer")
     services = saying(
         portal.services, [call], [call], [call, "Five hundred [2]."], takes_tools=True
@@ -222,7 +218,7 @@ def test_further_search_obeys_switches(portal: Portal, talk) -> None:
     assert answer.content == "Well."
 
 
-def test_further_search_has_the_rights_of_now(portal: Portal) -> None:
+def test_further_search_uses_the_current_rights_of_the_user(portal: Portal) -> None:
     bea, ann = portal.user("bea", is_admin=True), portal.user("ann")
     talk = conversations.create(portal.services, bea).id
     secret = "The beacon of Zanzibar has the code e00531."
@@ -292,7 +288,7 @@ def test_smallest_budget_still_holds_the_best_chunk(portal: Portal, talk) -> Non
 
 
 @pytest.mark.parametrize("broken_after", [[], ["Fifteen days [1]"]])
-def test_endpoint_that_fails_leaves_the_hits(portal: Portal, talk, broken_after: list) -> None:
+def test_failing_endpoint_leaves_the_hits(portal: Portal, talk, broken_after: list) -> None:
     failure = ChatUnavailable(reason="it is down")
     services = saying(portal.services, [*broken_after, failure])
     answer = ask(services, portal.admin, talk, QUESTION)
@@ -326,7 +322,7 @@ def test_abstaining_shows_the_nearest_chunks(portal: Portal, talk) -> None:
 
 
 @for_each("question", ["", "  \n", "\u200b\u200b", "a" * 4097])
-def test_what_is_no_question_is_refused_and_not_stored(portal: Portal, talk, question: str) -> None:
+def test_invalid_question_is_refused_and_not_stored(portal: Portal, talk, question: str) -> None:
     services = saying(portal.services, "Well.")
     with pytest.raises(InvalidInput):
         answering.ask(services, portal.admin, talk, question)
@@ -349,7 +345,7 @@ def test_retry_answers_the_same_question_again(portal: Portal, talk) -> None:
         answering.retry(services, portal.admin, question.id)
 
 
-def test_edited_question_replaces_itself_and_all_after_it(portal: Portal, talk) -> None:
+def test_edited_question_replaces_the_original_and_all_after_it(portal: Portal, talk) -> None:
     services = saying(portal.services, "Well.")
     for number in range(3):
         ask(services, portal.admin, talk, f"annual leave {number}")
@@ -365,7 +361,7 @@ def test_edited_question_replaces_itself_and_all_after_it(portal: Portal, talk) 
         ask(services, portal.admin, talk, "again", replace_from=shown[-1].id)
 
 
-def test_replay_says_what_the_answer_was_made_from(portal: Portal, talk) -> None:
+def test_replay_records_what_the_answer_was_made_from(portal: Portal, talk) -> None:
     documents = library.list_documents(portal.services, portal.admin).items
     off = next(one for one in documents if one.title == "Printer manual")
     selections.set_switch(portal.services, portal.admin, talk, off.id, enabled=False)

@@ -86,7 +86,7 @@ def test_citations_are_documents_by_first_use_of_their_markers(
     assert given["answer"] == "Third [1], then first [2], third again [1][2]."
 
 
-def test_marker_of_what_was_not_retrieved_cites_nothing(
+def test_marker_without_a_retrieved_source_cites_nothing(
     portal: Portal, ids: dict[str, str]
 ) -> None:
     services = saying(portal.services, "Surely [7]. Also [2]. And [99].")
@@ -185,7 +185,7 @@ def test_dead_chat_endpoint_is_reported_in_the_readers_language(
     services = make_services(chat={"provider": "openai", "api_base": url})
     english = answer(portal, services, headers={"Accept-Language": "en"})
     chinese = answer(portal, services, headers={"Accept-Language": "zh-CN"})
-    # The code for programs is the same in every language; the reason beside it is translated.
+    # The error code is the same in every language; the message is translated.
     assert is_unavailable(english)
     assert is_unavailable(chinese)
     assert english["message"] != chinese["message"]
@@ -233,7 +233,7 @@ def test_document_purged_between_search_and_reading_is_not_read(
     assert "fifteen" not in request.system
 
 
-def test_answers_share_the_places_of_the_process(
+def test_answers_share_the_slots_of_the_process(
     portal: Portal, ids: dict[str, str], make_services: Callable[..., Services]
 ) -> None:
     is_writing, may_end = threading.Event(), threading.Event()
@@ -257,7 +257,7 @@ def test_answers_share_the_places_of_the_process(
     assert services.answer_slots.taken == 0
 
 
-def test_place_is_given_back_when_the_search_is_refused(
+def test_slot_is_freed_when_the_search_is_refused(
     portal: Portal, make_services: Callable[..., Services]
 ) -> None:
     services = make_services(chat={"concurrent_answers": 1})
@@ -273,7 +273,7 @@ def test_nothing_of_an_answer_is_stored(portal: Portal, ids: dict[str, str]) -> 
     assert client.get("/api/conversations", headers=headers).json["conversations"] == []
 
 
-def test_question_for_the_list_of_documents_is_replied_to(
+def test_question_about_the_available_documents_gets_a_reply(
     portal: Portal, ids: dict[str, str]
 ) -> None:
     given = answer(portal, portal.services, query="Which documents do you have?")

@@ -1,4 +1,4 @@
-"""Asking about one document, folder or tag: nothing else is read, and nothing is left unused."""
+"""Asking about one document, folder or tag: nothing else is read, no empty conversation is left."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_conversation_reads_its_scope_and_nothing_else(ada: Desk, portal: Portal
     below = folders.create_folder(portal.services, ada.user, name="Old", parent_id=archive)
     one, filed = ada.add("One"), ada.add("Filed", folder=below)
     ada.add("Tagged", tag="2026")
-    # What is asked about is read whatever one's own switches say.
+    # A document that is asked about is read even if the user's switches disable it.
     ada.call("PUT", f"/api/user/document-defaults/{one}", json={"enabled": False})
     ada.call("PUT", f"/api/user/folder-defaults/{archive}", json={"enabled": False})
     for scope, expected in (
@@ -148,7 +148,7 @@ def test_rows_of_the_list_offer_to_ask_about_the_document(ada: Desk) -> None:
     assert ": One" in row
 
 
-def test_scope_of_a_question_narrows_it_alone(ada: Desk) -> None:
+def test_scope_of_a_question_narrows_only_that_question(ada: Desk) -> None:
     one, two = ada.add("One"), ada.add("Two", tag="2026")
     talk = ada.talk()
     path = f"/api/conversations/{talk}/messages"
@@ -213,7 +213,7 @@ def test_question_about_an_invisible_document_is_neither_stored_nor_counted(
     assert {one["title"] for one in answer["citations"] + answer["consulted"]} <= {"One"}
 
 
-def test_question_in_a_scope_that_was_deleted_says_so(ada: Desk) -> None:
+def test_question_in_a_deleted_scope_reports_it(ada: Desk) -> None:
     one = ada.add("One")
     ada.add("Two")
     talk = ada.talk(documents=[one])

@@ -94,7 +94,7 @@ def test_replaced_document_still_shows_what_was_cited(portal: Portal) -> None:
     assert "fifteen" not in now
 
 
-def test_document_read_again_to_the_same_text_is_the_same(portal: Portal) -> None:
+def test_rereading_the_same_text_keeps_the_citation_current(portal: Portal) -> None:
     document = portal.add(LEAVE)
     answer = cite(portal)
     replace_text(portal, document.id, LEAVE)
@@ -108,7 +108,7 @@ def test_trashed_document_still_shows_what_was_cited(portal: Portal) -> None:
     citation = again(portal, answer, ada)
     assert (citation.state, citation.can_open) == (SourceState.TRASHED, False)
     assert citation.excerpt == SENTENCE
-    # Of the rest of the document, only those who may restore it see something.
+    # Only those who may restore the document see the rest of it.
     assert parts_of(citing.quoted_text(portal.services, ada, citation.id)) == ("", SENTENCE, "")
     library.restore_document(portal.services, portal.admin, document.id)
     assert again(portal, answer, ada).state is SourceState.CURRENT
@@ -137,7 +137,7 @@ def test_purge_keeps_the_citation_without_its_words(client: FlaskClient, portal:
     assert words_left(portal) == []
 
 
-def test_purge_finds_what_was_quoted_without_a_model(portal: Portal) -> None:
+def test_purge_finds_quotations_made_without_a_model(portal: Portal) -> None:
     """Quotations change numbers in brackets and shorten long texts."""
     long = "The annual leave of employees is fifteen days, " + "as agreed with the council, " * 30
     document = portal.add(f"{long}so it is [3].\n\nNothing else [4] is said of fifteen days.")
@@ -150,7 +150,7 @@ def test_purge_finds_what_was_quoted_without_a_model(portal: Portal) -> None:
         assert "fifteen days" not in answer.content
 
 
-def test_purge_that_comes_while_an_answer_is_stored_waits_and_erases_it(
+def test_purge_while_an_answer_is_stored_waits_and_erases_it(
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = portal.add(LEAVE)
@@ -161,7 +161,7 @@ def test_purge_that_comes_while_an_answer_is_stored_waits_and_erases_it(
 
     def store_meanwhile(*arguments: Any) -> None:
         calls.append(1)
-        if len(calls) == 2:  # The first call stores the passages, the second the answer.
+        if len(calls) == 2:  # The first call stores the sources, the second the answer.
             purges.append(threading.Thread(target=purge))
             purges[0].start()
             wait_until_blocked(portal.services)
@@ -178,14 +178,12 @@ def test_purge_that_comes_while_an_answer_is_stored_waits_and_erases_it(
 
 
 @pytest.mark.parametrize("act", ["asked again", "deleted"])
-def test_messages_are_held_in_the_order_in_which_a_purge_holds_them(
-    portal: Portal, act: str
-) -> None:
+def test_messages_are_locked_in_the_same_order_as_by_a_purge(portal: Portal, act: str) -> None:
     """In any other order the two could deadlock."""
     portal.add(LEAVE)
     services = saying(portal.services, f"{SENTENCE} [1]")
     ids: list[UUID] = []
-    while not ids or min(ids) == ids[0]:  # The first stored must not have the lowest id by chance.
+    while not ids or min(ids) == ids[0]:  # The first message must not have the lowest id by chance.
         talk = conversations.create(portal.services, portal.admin).id
         for _ in range(2):
             ask(services, portal.admin, talk, QUESTION)
@@ -247,7 +245,7 @@ def test_document_made_private_disappears_for_others(portal: Portal) -> None:
     citation = again(portal, answer, ada)
     assert (citation.state, citation.excerpt, citation.document_id) == (SourceState.GONE, "", None)
     assert citation.heading is citation.chunk_id is citation.revision_id is None
-    # Neither its existence nor the time of its hiding may be visible.
+    # Neither its existence nor the time when it was hidden may be visible.
     assert citation.gone_at is None
     assert citing.verify(portal.services, ada, citation.id).stands is None
     with pytest.raises(NotFound):
@@ -301,7 +299,7 @@ def test_quote_around_marks_the_words_in_a_long_text(portal: Portal) -> None:
         ("", "One is red. Two is blue. Three is green."),
     ],
 )
-def test_quotation_is_what_the_sentences_rest_on(content: str, quoted: str) -> None:
+def test_quotation_is_what_supports_the_sentences(content: str, quoted: str) -> None:
     chunk = "One is red. Two is blue. Three is green."
     start, end = quoted_range(chunk, content, 1)
     assert chunk[start:end] == quoted
@@ -327,8 +325,8 @@ def test_only_the_documents_own_sentences_are_erased(content: str, left: str) ->
 
 
 @pytest.mark.parametrize("padding", ["*", " ", "_"])
-def test_padded_text_is_searched_for_erased_words_at_once(padding: str) -> None:
-    """Not in quadratic time: answers are searched each second while they are written."""
+def test_padded_text_is_searched_for_erased_words_in_linear_time(padding: str) -> None:
+    """Quadratic time would be too slow: answers are searched each second while they are written."""
     content = f"| a{padding * 100_000}|"
     assert without_quotations(content, (), ["other words"])[0] == content
 
@@ -350,7 +348,7 @@ def test_cited_text_is_laid_out_like_the_document(client: FlaskClient, portal: P
     page = client.get(f"/citations/{answer.citations[0].id}", headers=portal.headers()).text
     shown = page[page.index('data-testid="quoted-text"') :]
     assert '<mark id="quote" class="quote">Bereavement</mark></td>' in shown
-    assert '<th scope="col">Kind</th>' in shown  # Though the header is further up in the document.
+    assert '<th scope="col">Kind</th>' in shown  # The header is further up in the document.
     assert " | " not in shown
     # No row is cut where the text around the quotation begins and ends.
     rows = re.findall(r"<tr><td[^>]*>(.*?)</td><td[^>]*>(.*?)</td></tr>", shown)

@@ -25,7 +25,7 @@ API = "/api/conversations"
 
 @pytest.fixture
 def client_saying(portal: Portal) -> Callable[..., FlaskClient]:
-    """Return a function that makes a client of a portal whose chat model says these."""
+    """Return a function that makes a client of a portal whose chat model replies with `scripts`."""
 
     def make(*scripts: Script, **more: Any) -> FlaskClient:
         app = create_app(saying(portal.services, *scripts, **more))
@@ -56,7 +56,7 @@ def events_of(answer: Any) -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-def test_answer_has_all_that_the_contract_names(
+def test_answer_has_every_field_of_the_contract(
     client_saying: Callable[..., FlaskClient], portal: Portal
 ) -> None:
     document = portal.add(LEAVE, title="Leave policy")
@@ -81,7 +81,7 @@ def test_answer_has_all_that_the_contract_names(
     assert got["messages"][1] == body
 
 
-def test_stream_has_the_events_that_the_contract_names(
+def test_stream_has_the_events_of_the_contract(
     client_saying: Callable[..., FlaskClient], portal: Portal
 ) -> None:
     portal.add(LEAVE, title="Leave policy")
@@ -179,7 +179,7 @@ def test_unusual_characters_are_kept_or_replaced(
     assert "".join(d["text"] for n, d in events if n == "delta") == events[-1][1]["content"]
 
 
-def test_list_is_latest_first_pages_and_searches(
+def test_list_is_newest_first_paged_and_searchable(
     client_saying: Callable[..., FlaskClient], portal: Portal
 ) -> None:
     client = client_saying("The answer is forty-two.")
@@ -202,7 +202,7 @@ def test_list_is_latest_first_pages_and_searches(
 
 
 @pytest.mark.parametrize("kind", [{}, {"Content-Type": "application/json"}])
-def test_body_of_which_nothing_is_needed_may_be_missing(
+def test_body_without_required_fields_may_be_omitted(
     client_saying: Callable[..., FlaskClient], portal: Portal, kind: dict[str, str]
 ) -> None:
     client, headers = client_saying("Well."), portal.headers() | kind
@@ -214,7 +214,9 @@ def test_body_of_which_nothing_is_needed_may_be_missing(
     assert client.post(API, headers=headers, data="{").status_code == 400
 
 
-def test_rename_and_delete(client_saying: Callable[..., FlaskClient], portal: Portal) -> None:
+def test_conversation_is_renamed_and_deleted(
+    client_saying: Callable[..., FlaskClient], portal: Portal
+) -> None:
     portal.add(LEAVE)
     client = client_saying("Fifteen [1].")
     talk = begin(client, portal, "Old")
@@ -267,7 +269,7 @@ def test_feedback_is_stored_removed_and_limited_to_answers(
     assert client.put(path, headers=portal.headers(), json={"feedback": None}).status_code == 404
 
 
-def test_retry_and_edit_by_the_api(
+def test_api_retries_an_answer_and_edits_a_question(
     client_saying: Callable[..., FlaskClient], portal: Portal
 ) -> None:
     portal.add(LEAVE)
@@ -285,7 +287,7 @@ def test_retry_and_edit_by_the_api(
 
 
 @pytest.mark.parametrize(("language", "heading"), [("en", "**Sources**"), ("zh-CN", "**来源**")])
-def test_export_has_the_sources_and_no_living_markup_of_documents(
+def test_export_has_the_sources_and_no_active_markup_of_documents(
     client_saying: Callable[..., FlaskClient], portal: Portal, language: str, heading: str
 ) -> None:
     portal.add(
@@ -319,7 +321,7 @@ def test_title_is_made_from_the_first_question() -> None:
     assert title_from("\u200b\n\u202eWhy\tso?") == "Why so?"
 
 
-def test_history_is_sent_along_and_bounded(
+def test_history_is_sent_and_bounded(
     client_saying: Callable[..., FlaskClient], portal: Portal
 ) -> None:
     from portal.services.answers.streaming import HISTORY_TOKENS

@@ -85,7 +85,7 @@ def test_unused_conversation_is_erased_after_a_day(portal: Portal, talk: UUID) -
     assert set(ids(portal)) == {talk, named, pinned}
 
 
-def test_conversations_are_erased_after_the_days_of_the_setting_unless_pinned(
+def test_unpinned_conversations_are_erased_after_the_configured_days(
     portal: Portal, talk: UUID, make_services: Callable[..., Services]
 ) -> None:
     services, admin = portal.services, portal.admin
@@ -119,7 +119,7 @@ def test_pinned_conversations_are_listed_separately_and_limited(
     assert ids(portal, pinned=True) == [other]
 
 
-def test_api_pins_and_reports_it(client: FlaskClient, portal: Portal) -> None:
+def test_api_pins_a_conversation_and_reports_it(client: FlaskClient, portal: Portal) -> None:
     headers = portal.headers()
     made = client.post("/api/conversations", headers=headers, json={"title": "Leave"}).json
     assert made["pinned"] is False

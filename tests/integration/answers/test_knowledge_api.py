@@ -88,7 +88,7 @@ def test_encrypted_pdf_is_refused_and_nothing_stored(
     assert count(client, headers) == 0
 
 
-def test_pdf_that_only_forbids_printing_is_taken(
+def test_pdf_that_only_forbids_printing_is_accepted(
     client: FlaskClient, portal: Portal, tmp_path: Path
 ) -> None:
     from tests.factories.files import encrypted_pdf
@@ -97,7 +97,7 @@ def test_pdf_that_only_forbids_printing_is_taken(
     assert post(client, portal.headers(), (content, "open.pdf")).status_code == 202
 
 
-def test_one_bad_file_of_several_stores_none(client: FlaskClient, portal: Portal) -> None:
+def test_one_bad_file_rejects_the_whole_upload(client: FlaskClient, portal: Portal) -> None:
     headers = portal.headers()
     assert post(client, headers, (b"good", "good.txt"), (b"", "bad.txt")).status_code == 422
     assert count(client, headers) == 0
@@ -152,7 +152,7 @@ def test_repeated_request_conflicts_only_while_the_first_runs(
     assert again.json["documents"][0]["id"] == first.json["documents"][0]["id"]
 
 
-def test_file_with_nothing_to_see_fails_as_empty(client: FlaskClient, portal: Portal) -> None:
+def test_file_of_invisible_characters_fails_as_empty(client: FlaskClient, portal: Portal) -> None:
     document = portal.add("\u200b\u200b \n\u202e")
     assert document.status == "failed"
     assert document.failure
@@ -202,7 +202,7 @@ def test_list_pages_by_cursor_and_filters(client: FlaskClient, portal: Portal) -
     assert [document["title"] for document in by_title["documents"]] == ["note 3"]
 
 
-def test_refusal_says_what_is_not_right(client: FlaskClient, portal: Portal) -> None:
+def test_refusal_says_what_is_wrong(client: FlaskClient, portal: Portal) -> None:
     bodies = {
         '{"query": "  "}': "query is blank",
         '{"query": "a", "weights": {"vector": 0, "text": 0}}': "weights are both 0",
@@ -247,7 +247,7 @@ def test_search_refuses_what_is_not_a_search(
         assert answer.json["error"]["request_id"] == answer.headers["X-Request-ID"]
 
 
-def test_errors_speak_the_readers_language(client: FlaskClient, portal: Portal) -> None:
+def test_errors_are_in_the_readers_language(client: FlaskClient, portal: Portal) -> None:
     headers = portal.headers() | {"Accept-Language": "zh-CN"}
     message = client.get(f"{DOCUMENTS}/{uuid4()}", headers=headers).json["error"]["message"]
     assert any("\u4e00" <= character <= "\u9fff" for character in message)

@@ -69,7 +69,7 @@ def test_table_is_quoted_by_rows_with_its_header(handbook: Portal) -> None:
     assert quoted.endswith("5 天")
 
 
-def test_parts_of_a_question_are_cited_each_at_its_own_place(handbook: Portal) -> None:
+def test_each_part_of_a_question_is_cited_separately(handbook: Portal) -> None:
     answer = answer_to(handbook, "年假有几天？住宿怎么报销？")
     table, hotel = [one for one in answer.citations if one.was_cited]
     assert table.chunk_id == hotel.chunk_id
@@ -87,7 +87,7 @@ def test_part_without_an_answer_is_named(handbook: Portal) -> None:
 
 
 @for_each("question", ["年假由谁审批？", "报销款由谁发放？", "病假工资怎么算？"])
-def test_subject_without_what_is_asked_is_reported_to_be_just_that(
+def test_subject_found_without_the_asked_detail_is_reported(
     handbook: Portal, question: str
 ) -> None:
     answer = answer_to(handbook, question)
@@ -97,14 +97,16 @@ def test_subject_without_what_is_asked_is_reported_to_be_just_that(
 
 
 @for_each("message", ["你好", "谢谢！", "把员工手册翻译成英文", "12*7+3 等于多少？"])
-def test_what_is_no_question_is_replied_to_without_a_search(handbook: Portal, message: str) -> None:
+def test_message_that_is_not_a_question_is_replied_to_without_a_search(
+    handbook: Portal, message: str
+) -> None:
     answer = answer_to(handbook, message)
     assert answer.status is MessageStatus.ABSTAINED
     assert answer.citations == ()
     assert "没有找到" not in answer.content
 
 
-def test_figure_of_the_question_chooses_the_row_of_its_range(handbook: Portal) -> None:
+def test_number_in_the_question_selects_the_row_of_its_range(handbook: Portal) -> None:
     answer = answer_to(handbook, "工龄 4 年的员工年假有几天？")
     assert "| 3–5 年 | 15 天 | 5 天 |" in answer.content
     assert "1–3 年" not in answer.content
@@ -126,7 +128,7 @@ def test_quoted_answer_states_no_confidence_in_erased_words(
     assert 'data-testid="confidence"' not in page()
 
 
-def test_outcome_is_kept_with_the_answer(handbook: Portal) -> None:
+def test_outcome_is_stored_with_the_answer(handbook: Portal) -> None:
     quoted = answer_to(handbook, "年假可结转几天？").replay
     assert quoted is not None
     assert quoted.extra["outcome"] == "quoted"
@@ -148,7 +150,7 @@ def test_other_language_is_listed_only_when_it_is_quoted(portal: Portal) -> None
     assert excerpts(chinese) == ["试用期为三个月，期满前两周进行考核。"]
 
 
-def test_quotation_is_as_certain_as_the_answer_where_the_search_was_not(portal: Portal) -> None:
+def test_quotation_has_the_confidence_of_the_answer_not_of_the_search(portal: Portal) -> None:
     minutes = "# Minutes\n\n- The migration to PostgreSQL 18 is planned for 9 May; Tomas owns it."
     portal.add(minutes, name="minutes.md")
     [hit] = engine.search(portal.services, portal.admin, SearchRequest("迁移由谁负责？")).hits
@@ -167,7 +169,7 @@ def test_documents_are_listed_and_outlined(handbook: Portal) -> None:
     assert "出差住宿凭发票报销" in outline.content
 
 
-def test_outline_names_its_document_and_others_that_match_as_well(portal: Portal) -> None:
+def test_outline_names_its_document_and_others_that_match(portal: Portal) -> None:
     for place in ("Berlin", "Oslo", "Rome"):
         portal.add(f"# Rules\n\nThe {place} office opens at nine.", title=f"{place} *handbook*")
     portal.add("# Parking\n\nBay nine is reserved.", title="Parking handover")
@@ -184,7 +186,7 @@ def test_outline_names_its_document_and_others_that_match_as_well(portal: Portal
     assert "以下文档也符合" not in alone
 
 
-def test_outline_cites_the_very_words_that_it_shows(portal: Portal) -> None:
+def test_outline_cites_the_words_that_it_shows(portal: Portal) -> None:
     rows = "| Service | Days |\n|---|---|\n| Up to 2 years | 25 |\n| 3 to 5 years | 27 |\n"
     groups = "| Group | Notice |\n|---|---|\n| Vets | 3 months |\n| Nurses | 2 months |\n"
     portal.add(f"# Handbook\n\n## Holiday\n\n{rows}\n## Notice\n\n{groups}", name="staff-book.md")
@@ -202,7 +204,7 @@ def test_documents_to_compare_may_be_named_with_spaces_for_hyphens(portal: Porta
         assert "language model" in answer_to(portal, message).content
 
 
-def test_short_titles_are_named_by_whole_words(handbook: Portal) -> None:
+def test_short_titles_match_whole_words_only(handbook: Portal) -> None:
     handbook.add("The staff of HR sits on floor two.", name="HR.md")
     handbook.add("IT has the keys.", name="IT.md")
     question = "What is the difference between three units?"
@@ -244,14 +246,14 @@ def test_portal_without_documents_reports_it(portal: Portal) -> None:
     assert "还没有文档" in answer_to(portal, "年假有几天？").content
 
 
-def test_month_answers_when_and_the_sentence_beside_it_does_not(portal: Portal) -> None:
+def test_question_of_when_quotes_only_the_sentence_about_its_subject(portal: Portal) -> None:
     portal.add("The quince trees are pruned in March. Roses wait until April.", name="garden.md")
     assert excerpts(answer_to(portal, "When are the quince trees pruned?")) == [
         "The quince trees are pruned in March."
     ]
 
 
-def test_place_of_another_event_is_no_answer(portal: Portal) -> None:
+def test_place_of_another_event_is_not_an_answer(portal: Portal) -> None:
     portal.add(
         "Nikola Tesla's biography was chosen for the book club. "
         "Tesla invented the induction motor and died in New York in 1943.",

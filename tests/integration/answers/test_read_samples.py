@@ -23,7 +23,7 @@ Travel in Europe takes two days' notice.
 """
 
 
-def test_what_a_portal_reads_of_an_organisation_is_labelled(tmp_path: Path) -> None:
+def test_samples_read_by_a_portal_are_labelled(tmp_path: Path) -> None:
     (tmp_path / "leave.md").write_text(LEAVE, encoding="utf-8")
     (tmp_path / "travel.md").write_text(TRAVEL, encoding="utf-8")
     rows = [
@@ -62,6 +62,6 @@ def test_what_a_portal_reads_of_an_organisation_is_labelled(tmp_path: Path) -> N
     both = {"Staff get 25 days of annual leave.", "Unused days lapse on 31 March."}
     assert answers[2] == answers[3] == both
     assert found[-1].right == ()
-    # What the model took for likeliest is always trained on.
+    # The sentence that the model found likeliest is always used for training.
     assert "Anna Berg books all hotels." in [said[-1][place] for place in found[-1].tempting]
     assert not any(one.all_right for one in found)

@@ -1,4 +1,4 @@
-"""Shared conversations: who reads them, and what of them."""
+"""Shared conversations: who may read them, and which parts."""
 
 from __future__ import annotations
 
@@ -66,17 +66,17 @@ def test_reader_reads_and_others_find_nothing(
         with pytest.raises(NotFound):
             sharing.read(portal.services, stranger, talk)
     client, headers = create_app(portal.services).test_client(), portal.headers(reader)
-    # The owner's address of it leads its readers on, and no others.
+    # The owner's address redirects readers, and no other users.
     led = client.get(f"/chat/{talk}", headers=headers)
     assert (led.status_code, led.location) == (303, f"/shared/{talk}")
     others, owner = portal.headers(portal.user("ida")), portal.headers()
     for one in (talk, uuid4()):
         for path in (f"/chat/{one}", f"/shared/{one}"):
             assert client.get(path, headers=others).status_code == 404
-    # The address that its owner gives away leads the owner to the conversation.
+    # The shared address redirects the owner to the conversation.
     led = client.get(f"/shared/{talk}", headers=owner)
     assert (led.status_code, led.location) == (303, f"/chat/{talk}")
-    # Reading is all that a reader may do.
+    # A reader may only read.
     message = messages[1].message
     for path in (
         f"/chat/{talk}/share",
@@ -98,7 +98,7 @@ def page_of(portal: Portal, reader: User, talk: UUID) -> str:
     return client.get(f"/shared/{talk}", headers=portal.headers(reader)).text
 
 
-def test_source_in_a_trash_is_shown_to_those_who_may_restore_it(
+def test_trashed_source_is_shown_to_those_who_may_restore_it(
     portal: Portal, secret: DocumentSummary, reader: User
 ) -> None:
     talk = share(portal, reader, QUESTION)
@@ -111,7 +111,7 @@ def test_source_in_a_trash_is_shown_to_those_who_may_restore_it(
     assert own.citations[0].can_restore
 
 
-def test_reason_is_of_the_sources_that_the_answer_cites(
+def test_reason_for_withholding_considers_cited_sources_only(
     portal: Portal, secret: DocumentSummary, reader: User
 ) -> None:
     read_beside = portal.add("The office of the mayor is painted green.", name="mayor.txt")
@@ -163,7 +163,7 @@ def test_outline_that_names_other_documents_is_withheld(portal: Portal, reader: 
     assert [one.is_withheld for one in answers(portal, reader, talk)] == [True, False]
 
 
-def test_answer_of_a_model_is_withheld_for_what_it_read_before(
+def test_answer_is_withheld_for_documents_read_earlier_in_the_conversation(
     portal: Portal, secret: DocumentSummary, reader: User
 ) -> None:
     with_model = replace(
@@ -190,7 +190,9 @@ def test_erased_source_withholds_nothing(
     assert "at six" not in shown.message.content
 
 
-def test_sharing_is_the_owners_alone(portal: Portal, secret: DocumentSummary, reader: User) -> None:
+def test_only_the_owner_shares_a_conversation(
+    portal: Portal, secret: DocumentSummary, reader: User
+) -> None:
     services, admin = portal.services, portal.admin
     talk = share(portal, reader)
     with pytest.raises(InvalidInput):
@@ -267,7 +269,7 @@ def test_word_file_has_the_table_and_the_sources(portal: Portal) -> None:
     assert any(one.startswith("[1] leave") for one in words)
 
 
-def test_reader_is_reported_once_and_no_longer_when_it_is_not_shared(
+def test_reader_is_notified_once_until_sharing_ends(
     portal: Portal, secret: DocumentSummary, reader: User
 ) -> None:
     client = create_app(portal.services).test_client()
@@ -278,7 +280,7 @@ def test_reader_is_reported_once_and_no_longer_when_it_is_not_shared(
     for _ in range(2):
         answer = client.post(readers, headers=owner, json={"name": reader.name})
         assert answer.json["readers"] == [{"id": str(reader.id), "name": reader.name}]
-    # Again and again tells no more.
+    # Sharing it again does not notify the reader again.
     sharing.remove_reader(portal.services, portal.admin, talk, reader.id)
     sharing.add_reader(portal.services, portal.admin, talk, reader.name)
     [told] = client.get("/api/notifications", headers=mine).json["notifications"]

@@ -1,4 +1,4 @@
-"""How an answer ends before its model does, and what runs beside it."""
+"""Answers that end before their model does, and answers that run at the same time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.factories.answers import answer_of, ask, asked, saying
 from tests.integration.answers.conftest import QUESTION
 
 
-def test_closing_stops_and_keeps_what_is_there(portal: Portal, talk) -> None:
+def test_closing_the_stream_stops_the_answer_and_keeps_its_text(portal: Portal, talk) -> None:
     services = saying(portal.services, ["Fifteen days [1]", " and more."])
     stream = answering.ask(services, portal.admin, talk, QUESTION)
     while not isinstance(next(stream), TextWritten):
@@ -128,7 +128,7 @@ def test_answer_survives_a_database_that_is_busy_for_a_moment(
     assert services.answer_slots.taken == services.chat.open_streams == 0
 
 
-def test_busy_database_at_a_further_search_ends_no_answer(
+def test_busy_database_at_a_further_search_does_not_end_the_answer(
     portal: Portal, talk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _be_busy_once(monkeypatch, "save_progress")
@@ -152,7 +152,7 @@ def test_busy_database_loses_nothing_when_the_reader_leaves(
     assert (answer.status, answer.content) == (MessageStatus.STOPPED, "Fifteen days [1]")
 
 
-def test_busy_database_does_not_cut_quotations_whose_reader_leaves(
+def test_busy_database_does_not_cut_quotations_when_the_reader_leaves(
     portal: Portal, talk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _be_busy_once(monkeypatch, "save_progress")
@@ -165,7 +165,7 @@ def test_busy_database_does_not_cut_quotations_whose_reader_leaves(
 
 
 def _be_busy_once(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Have a method of drafts meet a busy database the first time."""
+    """Make the first call of this method of drafts fail as if the database were busy."""
     method, left = getattr(drafts.AnswerDraft, name), iter(range(1))
 
     def busy_at_first(draft: drafts.AnswerDraft, *arguments: object) -> object:
@@ -176,7 +176,7 @@ def _be_busy_once(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(drafts.AnswerDraft, name, busy_at_first)
 
 
-def test_stop_is_heard_in_another_process(
+def test_stop_takes_effect_in_another_process(
     portal: Portal, talk, make_services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streaming, "SAVE_EVERY_S", 0.0)
@@ -238,7 +238,7 @@ def test_deleting_the_conversation_ends_its_answer(
     assert services.answer_slots.taken == services.chat.open_streams == 0
 
 
-def test_document_purged_while_its_answer_is_written_leaves_no_word(portal: Portal, talk) -> None:
+def test_purge_during_an_answer_leaves_no_quotation(portal: Portal, talk) -> None:
     def purge(request: ChatRequest) -> Iterator[ChatEvent]:
         yield TextDelta("Well ")
         for source in request.sources:
@@ -252,7 +252,7 @@ def test_document_purged_while_its_answer_is_written_leaves_no_word(portal: Port
         assert set(session.scalars(text("SELECT quote FROM citations"))) == {""}
 
 
-def test_document_purged_while_its_answer_is_written_does_not_come_back(
+def test_text_purged_during_an_answer_does_not_come_back(
     portal: Portal, talk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streaming, "SAVE_EVERY_S", 0.0)
@@ -289,7 +289,7 @@ def test_answer_ends_when_its_user_is_disabled(
     assert "days" not in answer.content
 
 
-def test_only_so_many_answers_at_once(portal: Portal, talk, make_services) -> None:
+def test_concurrent_answers_are_limited(portal: Portal, talk, make_services) -> None:
     limited = saying(make_services(chat={"concurrent_answers": 1}), "Well.")
     stream = answering.ask(limited, portal.admin, talk, QUESTION)
     with pytest.raises(TooManyAnswers):
@@ -302,7 +302,7 @@ def test_only_so_many_answers_at_once(portal: Portal, talk, make_services) -> No
     assert limited.answer_slots.taken == 0
 
 
-def test_next_question_stops_an_answer_that_is_still_written(
+def test_next_question_stops_the_answer_in_progress(
     portal: Portal, talk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streaming, "SAVE_EVERY_S", 0.0)

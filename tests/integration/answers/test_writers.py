@@ -100,7 +100,7 @@ def test_key_is_stored_encrypted_and_never_shown(
     assert "A key is stored, encrypted." in get(client, portal)
 
 
-def test_key_goes_to_the_address_that_it_was_entered_for_only(
+def test_key_is_sent_only_to_the_address_it_was_entered_for(
     client: FlaskClient, portal: Portal, endpoint: FakeChat
 ) -> None:
     connect(client, portal, endpoint)
@@ -139,7 +139,7 @@ def test_address_that_no_model_server_has_is_refused(
     [Status(401, {"error": "secret words"}), Status(200, b"<html>"), Status(200, {"data": 3}),
      Status(200, b"[" * 2_000_000)],
 )  # fmt: skip
-def test_endpoint_without_a_list_of_models_is_kept_and_takes_a_name(
+def test_endpoint_without_a_model_list_is_kept_and_accepts_a_name(
     client: FlaskClient, portal: Portal, endpoint: FakeChat, listing: Status
 ) -> None:
     endpoint.models = listing
@@ -190,7 +190,7 @@ def test_trial_of_an_endpoint_that_fails_says_why(
     assert "its endpoint answered 404" in page
 
 
-def test_failures_are_watched_without_what_was_asked(
+def test_failures_are_listed_without_the_question(
     client: FlaskClient, portal: Portal, endpoint: FakeChat
 ) -> None:
     portal.add(LEAVE)
@@ -203,7 +203,7 @@ def test_failures_are_watched_without_what_was_asked(
     assert QUESTION not in page
 
 
-def test_composer_and_answers_say_what_writes(
+def test_composer_and_answers_name_the_answering_model(
     client: FlaskClient, portal: Portal, endpoint: FakeChat
 ) -> None:
     portal.add(LEAVE)
@@ -218,7 +218,7 @@ def test_composer_and_answers_say_what_writes(
     assert f'data-testid="answer-writer">{QUOTES}' in page
 
 
-def test_removed_endpoint_writes_no_more(
+def test_removed_endpoint_writes_no_more_answers(
     client: FlaskClient, portal: Portal, endpoint: FakeChat
 ) -> None:
     portal.add(LEAVE)
@@ -260,7 +260,7 @@ def test_new_secret_key_asks_for_the_key_of_the_endpoint_again(
     rotated.database.dispose()
 
 
-def test_loading_models_brings_no_endpoint_back_that_was_disconnected_meanwhile(
+def test_loading_models_does_not_restore_a_disconnected_endpoint(
     client: FlaskClient, portal: Portal, endpoint: FakeChat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connect(client, portal, endpoint)

@@ -132,7 +132,7 @@ def test_a_large_index_is_left_to_a_worker_at_a_start(
     before = search(engine, "罕见")
     restart(own_server, engine, kill=False)
     assert bm25.rebuild_after_start(engine, max_rows=1).state == "absent"
-    # An index with the statistics of another start fails on this.
+    # This would fail on an index from before the restart.
     with engine.begin() as connection:
         connection.execute(text("DELETE FROM document_chunks WHERE id = 299"))
     add(engine, range(299, 300))
@@ -145,7 +145,7 @@ def test_a_large_index_is_left_to_a_worker_at_a_start(
 def test_a_drop_that_waits_for_a_long_reader_gives_way_to_searches(
     own_server: EmbeddedPostgres, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A lock that waits has all later ones wait behind it."""
+    """A waiting lock makes all later ones wait behind it."""
     restart(own_server, engine, kill=False)
     found: list[int] = []
 
@@ -164,14 +164,14 @@ def test_a_drop_that_waits_for_a_long_reader_gives_way_to_searches(
         assert bm25.rebuild_after_start(engine, max_rows=1).state == "stale"
         assert bm25.repair(engine).state == "stale"
     assert found == [300] * 4
-    # Dropped and built, since an index of another start accepts no writes until it is rebuilt.
+    # Dropped and built, because an index from before a restart accepts no writes until then.
     before = oid_of_index(engine)
     assert bm25.repair(engine).state == "ready"
     assert oid_of_index(engine) != before
 
 
 def test_leftovers_of_an_interrupted_build_are_dropped_at_a_start(engine: Engine) -> None:
-    """It may accept no writes, as an index of another start of the server."""
+    """Like an index from before a restart of the server, they may accept no writes."""
     name = indexes.SHARED_CHUNKS.name
     with engine.begin() as connection:
         connection.execute(text(f"UPDATE pg_index SET indisvalid = false{OF_INDEX.format(name)}"))
@@ -193,7 +193,7 @@ def test_new_parameters_of_a_large_index_are_left_to_a_worker(engine: Engine) ->
 
 
 def test_nothing_waits_while_a_worker_builds(engine: Engine) -> None:
-    """The snapshot of a statement that waits would be one that the build waits for: a deadlock."""
+    """A statement that waits holds a snapshot that the build waits for, which is a deadlock."""
     key = {"key": locks.KEYWORD_INDEX}
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as building:
         building.execute(text(f"DROP INDEX {INDEX}"))
@@ -263,7 +263,7 @@ def test_a_healthy_index_is_not_changed(engine: Engine) -> None:
     assert bm25.repair(engine).rebuilt_at == before.rebuilt_at
 
 
-def test_a_crashed_session_is_noticed_and_healed(engine: Engine) -> None:
+def test_crashed_session_is_noticed_and_the_index_repaired(engine: Engine) -> None:
     before = search(engine, "罕见")
     with engine.connect() as connection:
         pid = connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
@@ -290,7 +290,7 @@ def accepts_connections(engine: Engine) -> bool:
 def test_the_probe_notices_chunks_that_are_not_counted(
     own_server: EmbeddedPostgres, engine: Engine
 ) -> None:
-    """After a build the old chunks still match; only the count shows that new ones are missing."""
+    """After a build, old chunks still match; only the count shows that new ones are missing."""
     bm25.repair(engine)
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text(f"REINDEX INDEX {INDEX}"))
@@ -385,7 +385,7 @@ def test_rolled_back_inserts_are_detected_at_the_next_start(engine: Engine) -> N
         assert probing.probe(connection).is_exact
 
 
-def test_an_empty_table_is_no_fault(engine: Engine) -> None:
+def test_empty_table_is_not_a_fault(engine: Engine) -> None:
     with engine.begin() as connection:
         connection.execute(text("DELETE FROM document_chunks"))
     assert answers(engine)

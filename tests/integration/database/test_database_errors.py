@@ -66,7 +66,9 @@ def database(portal: Portal) -> Database:
 
 
 @pytest.mark.parametrize("send", WAYS)
-def test_server_that_ends_a_connection_does_not_answer(database: Database, send: Send) -> None:
+def test_connection_ended_by_the_server_is_reported_as_unavailable(
+    database: Database, send: Send
+) -> None:
     with pytest.raises(DatabaseUnavailable), database.read() as session:
         send(session, END)
     with database.read() as session:
@@ -74,7 +76,7 @@ def test_server_that_ends_a_connection_does_not_answer(database: Database, send:
 
 
 @pytest.mark.parametrize("send", WAYS)
-def test_connection_that_was_cut_between_two_statements_does_not_answer(
+def test_connection_cut_between_statements_is_reported_as_unavailable(
     database: Database, send: Send
 ) -> None:
     def send_over_what_was_cut(session: Session) -> None:
@@ -88,7 +90,7 @@ def test_connection_that_was_cut_between_two_statements_does_not_answer(
 
 
 @pytest.mark.parametrize("failure", [None, KeyError])
-def test_lock_is_given_back_before_the_server_notices_a_closed_connection(
+def test_lock_is_released_before_the_server_notices_a_closed_connection(
     database: Database, monkeypatch: pytest.MonkeyPatch, failure: type[Exception] | None
 ) -> None:
     unnoticed: list[Connection] = []
@@ -106,7 +108,7 @@ def test_lock_is_given_back_before_the_server_notices_a_closed_connection(
     unnoticed[0].close()
 
 
-def test_locks_are_held_on_a_responsive_server_or_refused(
+def test_lock_on_an_unresponsive_server_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A frozen server still accepts connections but does not respond."""
@@ -131,7 +133,9 @@ def test_statement_timeout_is_reported(database: Database, send: Send) -> None:
 
 
 @pytest.mark.parametrize("send", WAYS)
-def test_server_that_is_full_or_short_or_held_up_reports_it(database: Database, send: Send) -> None:
+def test_full_disk_memory_shortage_and_conflicts_are_reported(
+    database: Database, send: Send
+) -> None:
     for full in (DISK_FULL, QUOTA_OF_THE_SYSTEM):
         with pytest.raises(StorageFull), database.read() as session:
             send(session, full)
@@ -140,7 +144,7 @@ def test_server_that_is_full_or_short_or_held_up_reports_it(database: Database, 
             send(session, passing)
 
 
-def test_lock_that_does_not_come_is_asked_for_again_and_nothing_else_is(
+def test_only_lock_timeouts_are_retried(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(switches, "_LOCK_TIMEOUT_MS", 20)
@@ -223,7 +227,7 @@ def test_statement_of_a_request_that_takes_too_long_is_ended(
 
 
 @pytest.mark.parametrize("send", WAYS)
-def test_server_that_ends_new_connections_at_once_does_not_answer(
+def test_server_that_ends_new_connections_at_once_is_unavailable(
     portal: Portal, send: Send
 ) -> None:
     database = Database(portal.services.database.url)
@@ -267,7 +271,7 @@ def pooler_whose_server_dies(path: str) -> Iterator[int]:
         yield listening.getsockname()[1]
 
 
-def test_server_that_dies_at_a_commit_does_not_answer(database: Database) -> None:
+def test_server_that_dies_at_a_commit_is_unavailable(database: Database) -> None:
     with database.driver() as driver:
         info = driver.info
         path = f"{info.host}/.s.PGSQL.{info.port}"

@@ -233,7 +233,7 @@ def test_another_user_of_the_machine_cannot_connect(server: EmbeddedPostgres) ->
 
 
 @as_root
-def test_peers_other_than_ours_are_refused_by_the_server_itself(server: EmbeddedPostgres) -> None:
+def test_server_accepts_only_its_own_user_and_root(server: EmbeddedPostgres) -> None:
     identities = (server.cluster / "pg_ident.conf").read_text()
     assert {line.split('"')[1] for line in identities.splitlines() if line[0] != "#"} == {
         pwd.getpwuid(server.cluster.stat().st_uid).pw_name,

@@ -136,7 +136,7 @@ def test_a_damaged_page_of_an_index_is_found_and_the_index_rebuilt(
     assert not any(one.is_damaged for one in corruption.check(database.engine) or ())
 
 
-def test_errors_of_a_check_are_no_damage_and_what_was_dropped_meanwhile_is_passed_over(
+def test_check_errors_are_not_damage_and_dropped_indexes_are_skipped(
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = portal.services.database.engine

@@ -1,4 +1,4 @@
-"""Statements in a pipeline, and what a connection keeps of them."""
+"""Statements in a pipeline, and what a connection keeps prepared."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def test_statements_are_prepared_unless_connections_are_shared(portal: Portal) -
         database.dispose()
 
 
-def test_rows_come_under_the_names_of_their_columns(database: Database) -> None:
+def test_rows_are_named_by_their_columns(database: Database) -> None:
     with database.driver() as reader:
         assert [row.number for row in fetch_named(reader, TWO, {})] == [2]
 
 
-def test_settings_end_with_the_statements_that_they_are_for(database: Database) -> None:
+def test_settings_apply_only_to_their_own_statements(database: Database) -> None:
     setting = text("SELECT current_setting('enable_hashjoin')")
     with database.driver() as reader:
         asked = [Statement(setting, {}), Statement(setting, {}, keeps_plan=True)]
@@ -52,7 +52,7 @@ def test_settings_end_with_the_statements_that_they_are_for(database: Database) 
 
 
 @pytest.mark.parametrize("place", [0, 1])
-def test_connection_is_used_again_after_a_statement_failed(database: Database, place: int) -> None:
+def test_connection_stays_usable_after_a_failed_statement(database: Database, place: int) -> None:
     asked = [Statement(ONE, {}, keeps_plan=True), Statement(TWO, {}, keeps_plan=True)]
     asked.insert(place, Statement(WRONG, {}, keeps_plan=True))
     with database.driver() as reader:
@@ -70,7 +70,7 @@ def test_statements_before_a_failed_one_are_prepared_once(database: Database) ->
         for _ in range(3):
             with pytest.raises(psycopg.errors.DivisionByZero), sending(reader, {}, asked):
                 pass
-        # The settings, the three statements.
+        # Prepared are the settings and the three statements.
         assert fetch(reader, COUNT, {}) == [(4,)]
 
 
@@ -102,7 +102,7 @@ def migrated(portal: Portal) -> Iterator[TextClause]:
 def test_statement_is_prepared_again_after_a_migration_changed_its_columns(
     database: Database, portal: Portal, migrated: TextClause
 ) -> None:
-    """Connections outlive a migration while the version before it goes on serving."""
+    """Connections outlive a migration while the previous version of the portal keeps serving."""
     asked = [Statement(one, {}, keeps_plan=True) for one in (ONE, migrated)]
     with database.driver() as reader:
         for kind in ("integer", "bigint", "text"):
@@ -111,12 +111,12 @@ def test_statement_is_prepared_again_after_a_migration_changed_its_columns(
                 pass
             assert found == [[(1,)], [("1" if kind == "text" else 1,)]]
             assert len(fetch(reader, migrated, {})) == 1
-        # The settings, the two statements, the count.
+        # Prepared are the settings, the two statements and the count.
         assert fetch(reader, COUNT, {}) == [(4,)]
 
 
 @pytest.mark.parametrize(("gives_up", "written"), [(False, 1), (True, 0)])
-def test_what_a_repeated_pipeline_writes_is_written_once_or_not_at_all(
+def test_repeated_pipeline_writes_once_or_not_at_all(
     database: Database, portal: Portal, migrated: TextClause, gives_up: bool, written: int
 ) -> None:
     portal.execute("CREATE TABLE written (number int)")
@@ -134,7 +134,7 @@ def test_what_a_repeated_pipeline_writes_is_written_once_or_not_at_all(
         portal.execute("DROP TABLE written")
 
 
-def test_transaction_that_a_migration_broke_is_not_continued_without_its_beginning(
+def test_transaction_broken_by_a_migration_is_not_partly_repeated(
     database: Database, portal: Portal, migrated: TextClause
 ) -> None:
     with database.driver() as reader:
@@ -157,7 +157,7 @@ def test_transaction_that_a_migration_broke_is_not_continued_without_its_beginni
 def test_lost_connection_is_reported_and_replaced(
     database: Database, portal: Portal, *, ends_inside: bool
 ) -> None:
-    """As the driver's own cursors report it, so that a request is tried again."""
+    """It is reported as the driver's own cursors do, so that a request is retried."""
 
     def lose() -> None:
         with database.driver() as reader:
@@ -179,7 +179,7 @@ def test_lost_connection_is_reported_and_replaced(
 def test_interrupted_wait_closes_the_connection(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else the next statement would read answers of this one."""
+    """Otherwise the next statement would read the results of this one."""
 
     def interrupted(_: object) -> None:
         raise KeyboardInterrupt
@@ -206,7 +206,7 @@ def test_failed_statement_of_a_session_rolls_its_transaction_back(database: Data
         assert fetch(session, text("SELECT to_regclass('begun')"), {}) == [(None,)]
 
 
-def test_driver_does_not_deallocate_what_is_prepared(database: Database) -> None:
+def test_driver_does_not_deallocate_prepared_statements(database: Database) -> None:
     with database.driver() as reader:
         assert fetch(reader, ONE, {}) == [(1,)]
         reader.cursor().executemany("SELECT %s", [(1,), (2,)])

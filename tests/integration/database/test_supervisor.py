@@ -111,7 +111,7 @@ def test_supervisor_restarts_dead_children_leaves_none_behind_and_stops_cleanly(
     assert not server.is_running()
 
 
-def test_a_taken_port_is_one_clear_line(tmp_path: Path) -> None:
+def test_taken_port_is_reported_in_one_clear_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         done = subprocess.run(

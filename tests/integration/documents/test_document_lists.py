@@ -32,7 +32,7 @@ _INSERT = text(
 
 @pytest.fixture
 def add(portal: Portal) -> Callable[..., str]:
-    """Return a function that adds a document, each older than the one before."""
+    """Return a function that adds documents, each older than the one before."""
     ages = count(1)
 
     def insert(title: str, owner: User, **values: Any) -> str:
@@ -59,7 +59,7 @@ def titles_of(
     return titles
 
 
-def test_every_order_is_complete_over_its_pages(
+def test_every_sort_order_holds_across_pages(
     portal: Portal, client: FlaskClient, add: Callable[..., str]
 ) -> None:
     ada, eve = portal.user("ada"), portal.user("eve")
@@ -83,16 +83,16 @@ def test_every_order_is_complete_over_its_pages(
     }
     headers = portal.headers(eve)
     for sort in DocumentSort:
-        # Equal ones stay as they are: newest first.
+        # Equal documents stay in the default order: newest first.
         expected = sorted(rows, key=keys[sort.key], reverse=sort.is_descending)
         titles = [row[0] for row in expected]
         assert titles_of(client, headers, sort=sort.value) == titles, sort
 
 
-def test_titles_and_folders_are_sorted_as_people_count(
+def test_titles_and_folders_are_sorted_in_natural_order(
     portal: Portal, client: FlaskClient, add: Callable[..., str]
 ) -> None:
-    # Digits of more than 64 bits, and a number in the middle of Chinese.
+    # These include a number of more than 64 bits, and numbers in the middle of Chinese.
     titles = ["9" * 30, "Note-4", "note-4b", "note-04c", "note-10", "note-10.2", "note-10.10"]
     titles += ["note-2026", "note-20260101", "第2章", "第10章"]
     for title in reversed(titles):
@@ -107,7 +107,7 @@ def test_titles_and_folders_are_sorted_as_people_count(
     assert [path.words for path in paths] == ["part 9", "Part 10"]
 
 
-def test_titles_of_numbers_alone_fit_into_a_cursor(
+def test_titles_of_many_numbers_fit_into_a_cursor(
     portal: Portal, client: FlaskClient, add: Callable[..., str]
 ) -> None:
     titles = ["1名" * 149 + f"{number}名" for number in range(8, 12)]
@@ -117,7 +117,7 @@ def test_titles_of_numbers_alone_fit_into_a_cursor(
     assert titles_of(client, portal.headers(), "/api/user/document-defaults") == titles
 
 
-def test_filters_combine_and_stand_in_the_address(
+def test_filters_combine_and_are_kept_in_the_address(
     portal: Portal, client: FlaskClient, add: Callable[..., str]
 ) -> None:
     ada, eve = portal.user("ada"), portal.user("eve")
@@ -141,13 +141,13 @@ def test_filters_combine_and_stand_in_the_address(
     assert re.findall(r'class="document-title"[^>]*>([^<]+)<', shown) == ["plan one"]
     for value in ("law", "private", "failed", str(ada.id), "title"):
         assert re.search(rf'<option value="{value}"\s+selected', shown), value
-    # Only owners of documents that one may see are offered.
+    # Only owners of documents that the user may see are offered.
     others = client.get("/documents?more=1", headers=portal.headers(portal.user("zoe"))).text
     assert ">ada<" in others
     assert ">eve<" not in others
 
 
-def test_types_to_filter_by_are_those_that_one_may_see(
+def test_type_filter_offers_only_types_of_visible_documents(
     portal: Portal, client: FlaskClient, add: Callable[..., str]
 ) -> None:
     ada, eve = portal.user("ada"), portal.user("eve")
@@ -166,7 +166,7 @@ def test_types_to_filter_by_are_those_that_one_may_see(
     assert offered(get("/documents")) == ["pdf"]
     assert offered(get("/documents", ada)) == offered(get("/documents", portal.admin))
     assert offered(get("/documents", ada)) == ["pdf", "docx"]
-    # Also where the list of the address has none of them, and with the chosen one.
+    # The same holds where the list shows none of them; the chosen type is offered, too.
     assert offered(get("/documents?q=nothing&type=csv")) == ["pdf", "csv"]
     add("mail", eve, media_type=MediaType.EML)
     client.post(
@@ -179,7 +179,7 @@ def test_types_to_filter_by_are_those_that_one_may_see(
     assert re.search(r'<select id="filter-type"[^>]*hx-swap-oob', refreshed)
 
 
-def test_back_returns_to_as_many_rows(
+def test_back_shows_as_many_rows_as_before(
     portal: Portal, client: FlaskClient, add: Callable[..., str]
 ) -> None:
     for number in range(60):

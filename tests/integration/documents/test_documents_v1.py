@@ -1,4 +1,4 @@
-"""Test /v1: documents as stored, and search scores that add up."""
+"""The /v1 API: documents as stored, and search scores that add up."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_document_that_is_missing_foreign_or_in_the_trash_is_not_found(
     assert (own.status_code, own.json["body"]) == (200, "secret words")
 
 
-def test_document_that_was_not_read_yet_has_no_text_to_give(portal: Portal) -> None:
+def test_document_that_was_not_read_yet_has_no_text(portal: Portal) -> None:
     client = portal.client()
     receipt = uploads.store_upload(
         portal.services, portal.admin, stream=upload("still queued"), file_name="queued.txt"
@@ -172,7 +172,7 @@ def test_ranking_is_what_postgresql_computes(
     found = search(client, portal, limit=50, weights={"text": w_text, "vector": w_vec})
     assert {hit["document_id"] for hit in found["hits"]} == {str(one) for *_, one in expected}
     for hit, (final, share, cosine, _) in zip(found["hits"], expected, strict=True):
-        # Single precision, as PostgreSQL's own distances.
+        # Single precision, like PostgreSQL's own distances.
         assert hit["final_score"] == pytest.approx(final, rel=1e-6, abs=1e-6)
         assert (hit["text_score"], hit["vec_score"]) == pytest.approx((share, cosine), abs=1e-6)
 
@@ -373,7 +373,7 @@ def timed(client: FlaskClient, portal: Portal) -> tuple[Any, float]:
     return search(client, portal, "annual leave of some employees"), time.monotonic() - started
 
 
-def test_search_without_a_keyword_index_is_by_meaning_alone(
+def test_search_without_a_keyword_index_uses_vectors_only(
     make_services: Callable[..., Services],
 ) -> None:
     services = make_services(search={"keyword_backend": "off"})
@@ -397,7 +397,7 @@ def test_search_without_a_vector_store_is_refused(make_services: Callable[..., S
         assert (answer.status_code, answer.json["error"]["code"]) == (503, "vector_store_disabled")
 
 
-def test_reranking_changes_no_order_here(
+def test_reranking_does_not_change_the_order(
     portal: Portal, filled: dict[str, DocumentSummary]
 ) -> None:
     class Backwards:

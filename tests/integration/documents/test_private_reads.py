@@ -1,4 +1,4 @@
-"""What administrators read of documents that are closed to them is there for the owners to see."""
+"""Owners can see what administrators have read of documents that are closed to them."""
 
 from __future__ import annotations
 
@@ -71,9 +71,7 @@ def test_searching_is_recorded(portal: Portal, client: FlaskClient) -> None:
     assert "salary is" not in page
 
 
-def test_what_a_search_behind_a_page_finds_is_not_recorded(
-    portal: Portal, client: FlaskClient
-) -> None:
+def test_results_of_internal_searches_are_not_recorded(portal: Portal, client: FlaskClient) -> None:
     mei = portal.user("mei")
     secret = portal.add("The salary is ten.", owner=mei, visibility=Visibility.PRIVATE)
     office = portal.add("The office salary list is in the safe.")
@@ -83,7 +81,7 @@ def test_what_a_search_behind_a_page_finds_is_not_recorded(
     assert reads(portal, mei, secret.id) == []
 
 
-def test_folder_for_members_is_closed_to_administrators_who_are_no_members(
+def test_reads_in_a_members_folder_by_an_outside_administrator_are_recorded(
     portal: Portal, client: FlaskClient
 ) -> None:
     mei, kim, ben = (portal.user(name) for name in ("mei", "kim", "ben"))

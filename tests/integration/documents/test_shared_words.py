@@ -1,5 +1,5 @@
-"""A transaction that shares many chunks adds the words of the first, and leaves the others to small
-transactions after it."""
+"""A transaction that shares many chunks adds the words of the first ones, and leaves the others to
+small transactions after it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def hidden(portal: Portal) -> Portal:
     return portal
 
 
-def test_words_beyond_a_limit_are_left_to_later(hidden: Portal) -> None:
+def test_words_beyond_the_limit_are_added_later(hidden: Portal) -> None:
     share(hidden, after=LIMIT - 1)
     first, second = terms(hidden)
     assert first is not None
@@ -60,7 +60,7 @@ def test_words_beyond_a_limit_are_left_to_later(hidden: Portal) -> None:
     assert shared_words.fill(hidden.services, seconds=60) == 0
 
 
-def test_a_small_change_leaves_nothing(hidden: Portal) -> None:
+def test_small_change_leaves_no_words_for_later(hidden: Portal) -> None:
     share(hidden, after=0)
     assert len(terms(hidden)) == 2
     assert None not in terms(hidden)
@@ -74,7 +74,7 @@ def test_housekeeping_adds_what_an_interrupted_process_left(hidden: Portal) -> N
     assert None not in terms(hidden)
 
 
-def test_a_bulk_change_leaves_nothing_and_what_was_cached_before_is_not_used(
+def test_bulk_change_adds_all_words_and_earlier_cached_results_are_not_used(
     hidden: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if the change had shared hundreds of chunks before these."""
@@ -112,7 +112,7 @@ def test_a_change_is_made_even_if_the_words_after_it_fail(
     assert library.get_document(hidden.services, owner, document_id).summary.title == "Renamed"
 
 
-def test_who_changes_something_else_does_not_wait_for_them(hidden: Portal) -> None:
+def test_other_changes_do_not_wait_for_the_words(hidden: Portal) -> None:
     owner, document_id = hidden.user("owner", is_admin=True), hidden.add("Words.").id
     share(hidden, after=LIMIT)
     library.change_document(hidden.services, owner, document_id, title="Renamed")
@@ -124,7 +124,7 @@ def test_who_changes_something_else_does_not_wait_for_them(hidden: Portal) -> No
 
 
 @needs_bm25
-def test_searches_for_words_say_that_some_are_missing(hidden: Portal) -> None:
+def test_keyword_searches_report_that_words_are_missing(hidden: Portal) -> None:
     reader, services = hidden.user("reader"), hidden.services
 
     def degraded(user: User, mode: SearchMode) -> tuple[str, ...]:
@@ -133,7 +133,7 @@ def test_searches_for_words_say_that_some_are_missing(hidden: Portal) -> None:
     share(hidden, after=LIMIT)
     for mode in (SearchMode.KEYWORD, SearchMode.HYBRID):
         assert degraded(reader, mode) == (KEYWORD_INCOMPLETE,)
-        assert degraded(hidden.admin, mode) == ()  # They search another index.
+        assert degraded(hidden.admin, mode) == ()  # Administrators search another index.
     assert degraded(reader, SearchMode.VECTOR) == ()
     shared_words.fill(services, seconds=60)
     assert degraded(reader, SearchMode.KEYWORD) == degraded(reader, SearchMode.HYBRID) == ()

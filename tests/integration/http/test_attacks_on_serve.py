@@ -39,7 +39,7 @@ def rss_mb(pid: int) -> int:
     return total
 
 
-def test_floods_and_stalled_clients_stop_nothing(tmp_path: Path) -> None:
+def test_floods_and_stalled_clients_do_not_stop_the_portal(tmp_path: Path) -> None:
     port = free_port()
     command = "import sys; from portal.processes.cli import main; sys.exit(main())"
     with subprocess.Popen(
@@ -62,7 +62,7 @@ def test_floods_and_stalled_clients_stop_nothing(tmp_path: Path) -> None:
             before = rss_mb(process.pid)
             refused = search(body=FLOOD)
             assert refused.status == 413
-            # Read, its objects would take a gigabyte; the database warms up meanwhile.
+            # Parsed, its objects would take a gigabyte. The database warms up meanwhile.
             assert rss_mb(process.pid) - before < 300
             body = head("/api/knowledge/search", f"Authorization: {token}", "Content-Length: 9999")
             for sent in (PART_OF_A_HEAD, body):

@@ -32,15 +32,13 @@ MANY = {"a": {"$nin": list(range(MAX_MEMBERS))}}
 
 
 @pytest.mark.parametrize(("path", "status"), [("/login", 400), ("/api/auth/token", 400)])
-def test_json_nested_without_end_is_the_senders_mistake(
-    client: FlaskClient, path: str, status: int
-) -> None:
+def test_deeply_nested_json_is_a_bad_request(client: FlaskClient, path: str, status: int) -> None:
     answer = client.post(path, data=DEEP, content_type="application/json")
     assert answer.status_code == status
 
 
 @for_each("path", ["/login", "/api/auth/token", "/api/auth/refresh"])
-def test_anonymous_body_is_small(client: FlaskClient, path: str) -> None:
+def test_large_anonymous_body_is_refused(client: FlaskClient, path: str) -> None:
     answer = client.post(path, data=LONG, content_type="application/json")
     assert answer.status_code == 413
     assert "64 kB" in answer.text
@@ -54,11 +52,11 @@ def test_anonymous_body_is_small(client: FlaskClient, path: str) -> None:
         (b'{"query": "\xff"}', None, 400, "not JSON"),
         (b"query=leave", "application/x-www-form-urlencoded", 415, "Send JSON"),
         (b"<query>leave</query>", "application/xml", 415, "Send JSON"),
-        # `curl --data` says that it sends a form.
+        # `curl --data` declares its body as a form.
         (b'{"query": "leave"}', "application/x-www-form-urlencoded", 200, "leave"),
     ],
 )
-def test_a_body_that_is_no_json_is_told_from_one_of_another_type(
+def test_invalid_json_and_another_content_type_are_distinguished(
     portal: Portal, body: bytes, content_type: str | None, status: int, words: str
 ) -> None:
     answer = portal.client().post(
@@ -68,7 +66,7 @@ def test_a_body_that_is_no_json_is_told_from_one_of_another_type(
     assert words in answer.text
 
 
-def test_a_refusal_says_what_a_value_takes(client: FlaskClient) -> None:
+def test_refusal_says_what_is_required(client: FlaskClient) -> None:
     error = client.post("/api/auth/token", json={"username": "ada"}).get_json()["error"]
     assert error["message"] == "Invalid value: password is required."
     assert error["details"] == {"json": {"password": ["is required"]}}
@@ -89,10 +87,10 @@ def test_json_body_is_limited_and_an_upload_only_by_the_setting(portal: Portal) 
     assert answer.status_code == 202
 
 
-# --- filters of metadata --------------------------------------------------------------------------
+# --- metadata filters -----------------------------------------------------------------------------
 
 
-def test_conditions_on_chunks_take_no_longer_than_a_search_may(
+def test_expensive_metadata_filter_ends_at_the_search_timeout(
     portal: Portal, make_services: Callable[..., Services]
 ) -> None:
     job_id = portal.add("Annual leave is fifteen days.").job_id

@@ -43,7 +43,7 @@ def status(client: FlaskClient, host: str, path: str = "/login", **environ: obje
     return answer.status_code
 
 
-def test_names_of_others_are_refused(client: FlaskClient) -> None:
+def test_foreign_host_names_are_refused(client: FlaskClient) -> None:
     hosts = [
         *(
             EVIL,
@@ -61,7 +61,7 @@ def test_names_of_others_are_refused(client: FlaskClient) -> None:
         assert status(client, EVIL, path) == 400, path
 
 
-def test_own_names_are_taken(client: FlaskClient) -> None:
+def test_own_host_names_are_accepted(client: FlaskClient) -> None:
     hosts = [
         "localhost",
         "LOCALHOST:8123",
@@ -108,7 +108,7 @@ def test_a_request_without_a_host_is_answered(client: FlaskClient) -> None:
         assert app.preprocess_request() is None
 
 
-def test_settings_add_names(open_portal: Callable[..., tuple[Portal, Flask]]) -> None:
+def test_settings_add_accepted_host_names(open_portal: Callable[..., tuple[Portal, Flask]]) -> None:
     client = open_portal(
         trusted_hosts="Portal.Internal, .lab.example, 192.0.2.9", public_url=PUBLIC
     )[1].test_client()

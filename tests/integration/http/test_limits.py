@@ -79,7 +79,7 @@ def test_link_sets_a_password_once_and_wrong_ones_are_limited(open_portal) -> No
     assert statuses == [404] * 10 + [429]
 
 
-def test_wrong_links_of_others_close_no_link(open_portal) -> None:
+def test_wrong_links_from_elsewhere_do_not_block_a_valid_link(open_portal) -> None:
     portal, client = open_portal(rate_limits=ON | {"sign_in_name": "3 per hour"})
     client.application.config["WTF_CSRF_METHODS"] = set()
     form = {"password": "seven blue herons", "password_again": "seven blue herons"}
@@ -215,7 +215,7 @@ def test_everything_else_has_the_general_limit(open_portal) -> None:
     assert page.headers["X-RateLimit-Limit"] == "3"
 
 
-def test_a_page_that_is_refused_is_a_page(open_portal) -> None:
+def test_refused_request_for_a_page_gets_a_page(open_portal) -> None:
     _, client = open_portal(rate_limits=ON | {"default": "1 per minute"})
     client.get("/login")
     refused = client.get("/login")
@@ -229,7 +229,7 @@ def test_anonymous_requests_count_although_they_are_refused(open_portal) -> None
     assert [client.get(LIST).status_code for _ in range(5)] == [401] * 3 + [429] * 2
 
 
-def test_health_metrics_and_files_are_free(open_portal) -> None:
+def test_health_metrics_and_files_are_not_limited(open_portal) -> None:
     _, client = open_portal(rate_limits=ON | {"default": "1 per minute"})
     for path in ("/health", "/static/vendor/x/htmx.js"):
         answers = [client.get(path) for _ in range(3)]
@@ -237,7 +237,7 @@ def test_health_metrics_and_files_are_free(open_portal) -> None:
         assert all("X-RateLimit-Limit" not in answer.headers for answer in answers)
 
 
-def test_switched_off_they_lift_all_but_sign_in(open_portal) -> None:
+def test_switching_limits_off_keeps_the_sign_in_limit(open_portal) -> None:
     portal, client = open_portal(
         rate_limits={"enabled": False, "default": "1 per minute", "search_semantic": "1 per minute"}
     )
@@ -271,7 +271,7 @@ def test_forged_forwarding_gains_nothing_behind_a_proxy(open_portal) -> None:
     assert other.status_code == 200
 
 
-def test_a_network_of_ipv6_is_one_address(open_portal) -> None:
+def test_ipv6_network_counts_as_one_address(open_portal) -> None:
     _, client = open_portal()
     answers = [
         sign_in(client, "admin", "guess", f"2001:db8:1:2::{n:x}").status_code for n in range(12)
@@ -336,7 +336,7 @@ def test_attackers_do_not_lock_a_user_out_of_a_known_address(open_portal) -> Non
     assert sign_in(client, "other", "guess", home).status_code == 429
 
 
-def test_a_note_that_was_made_up_is_worth_nothing(open_portal) -> None:
+def test_forged_device_cookie_is_worth_nothing(open_portal) -> None:
     _, client = open_portal(rate_limits={"enabled": False, "sign_in_name": "5 per hour"})
     client.set_cookie("portal_device", "WyJhIiwiYiJd.made.up")
     answers = [sign_in(client, "admin", "guess", f"192.0.2.{n}").status_code for n in range(6)]

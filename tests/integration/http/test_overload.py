@@ -259,7 +259,7 @@ def test_an_endpoint_that_is_late_costs_two_seconds_and_is_named(
     assert in_time.json["degraded"] == []
 
 
-def test_a_web_process_has_threads_for_all_that_it_takes_on_and_some_to_say_no() -> None:
+def test_web_process_has_threads_for_accepted_requests_and_for_refusals() -> None:
     settings = Settings(web={"requests_at_once": 4, "requests_waiting": 8})
     assert settings.web_process_threads > 4 + 8 + settings.chat.concurrent_answers
     assert settings.with_requests_at_once(None) is settings

@@ -203,15 +203,13 @@ def test_a_redis_that_is_full_counts_as_gone(server: RedisServer) -> None:
 
 
 @pytest.mark.parametrize("url", ["http://localhost:6379", "redis://localhost:port/0", "localhost"])
-def test_an_address_that_is_none_stops_the_start(
-    url: str, database_url: str, tmp_path: Path
-) -> None:
+def test_invalid_address_stops_the_start(url: str, database_url: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidSetting, match="REDIS_URL") as raised:
         build_services(make_settings(tmp_path, database_url, redis_url=url))
     assert url not in str(raised.value)
 
 
-# --- vectors of questions -------------------------------------------------------------------------
+# --- query vectors --------------------------------------------------------------------------------
 
 
 class Counting(HashingEmbedder):
@@ -222,7 +220,7 @@ class Counting(HashingEmbedder):
         return super().embed_query(text)
 
 
-def test_processes_share_vectors_of_questions_and_models_never_do(server: RedisServer) -> None:
+def test_processes_share_query_vectors_and_models_never_do(server: RedisServer) -> None:
     store = RedisStore(server.url)
 
     def process(dimensions: int, **settings: object) -> tuple[Counting, CachedQueries]:

@@ -1,4 +1,4 @@
-"""What a page shows after a form was refused: what was typed, beside the field that is wrong."""
+"""After a form was refused, the page keeps what was typed and marks the field that is wrong."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def client(portal: Portal) -> FlaskClient:
     return portal.client()
 
 
-def test_user_who_is_not_there_stays_in_the_form_of_access(
+def test_unknown_user_name_stays_in_the_form_of_members(
     portal: Portal, client: FlaskClient
 ) -> None:
     folder = folders.create_folder(portal.services, portal.admin, name="Plans")
@@ -122,7 +122,7 @@ def test_a_form_that_has_expired_leads_back_to_its_page(portal: Portal) -> None:
     assert "Permission denied" not in page.text
 
 
-def test_a_document_in_the_trash_says_so_to_those_who_may_restore_it(
+def test_trashed_document_is_reported_to_those_who_may_restore_it(
     portal: Portal, client: FlaskClient
 ) -> None:
     document = portal.add("Core hours are ten to three.", name="hours.txt")

@@ -72,7 +72,7 @@ def test_a_flood_of_values_is_refused_without_reading_it(
     assert peak < 8 * KB * KB
 
 
-def test_a_body_without_a_length_is_read_as_far_as_it_may_go(
+def test_body_without_a_length_is_read_only_up_to_the_limit(
     client: FlaskClient, headers: dict[str, str]
 ) -> None:
     body = Endless()
@@ -89,7 +89,7 @@ def test_a_body_without_a_length_is_read_as_far_as_it_may_go(
     assert body.read_bytes <= 2 * 256 * KB
 
 
-def test_every_address_takes_256_kb_unless_it_says_more(
+def test_every_endpoint_accepts_256_kb_unless_it_sets_another_limit(
     client: FlaskClient, portal: Portal
 ) -> None:
     headers = portal.headers() | {"Content-Type": "application/json"}
@@ -129,7 +129,7 @@ def test_only_upload_endpoints_accept_files(client: FlaskClient) -> None:
     assert {name for name, view in views.items() if marks_of(view).accepts_files} == FILES
 
 
-def test_many_values_and_deep_ones_are_refused(
+def test_too_many_and_too_deep_values_are_refused(
     client: FlaskClient, headers: dict[str, str]
 ) -> None:
     many = client.post(SEARCH, data=b"[" + b"{}," * 20_000 + b"{}]", headers=headers)
@@ -139,7 +139,7 @@ def test_many_values_and_deep_ones_are_refused(
     assert "nested" in deep.json["error"]["message"]
 
 
-def test_other_encodings_of_json_hide_nothing(client: FlaskClient, headers: dict[str, str]) -> None:
+def test_flood_in_another_encoding_is_refused(client: FlaskClient, headers: dict[str, str]) -> None:
     for encoding in ("utf-16", "utf-16-le", "utf-32"):
         flood = json.dumps({"query": "leave", "extra": [{}] * 20_000}).encode(encoding)
         answer = client.post(SEARCH, data=flood[: 250 * KB], headers=headers)
@@ -173,7 +173,7 @@ def test_fields_of_forms_and_query_strings_are_limited(client: FlaskClient, port
     assert multipart.status_code == 413
 
 
-def test_an_error_keeps_nothing_of_the_body(
+def test_error_repeats_no_values_of_the_body(
     client: FlaskClient, headers: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     secret = "the words of a letter"
@@ -201,7 +201,7 @@ def test_an_error_keeps_nothing_of_the_body(
         b"",
     ],
 )
-def test_strings_are_no_structure(text: bytes) -> None:
+def test_brackets_in_strings_are_not_counted(text: bytes) -> None:
     check_json_shape(text, max_values=10)
 
 

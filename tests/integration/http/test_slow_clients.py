@@ -49,7 +49,7 @@ PATIENT = IMPATIENT | {
     "PORTAL_WEB__HEADER_TIMEOUT_S": "60",
     "PORTAL_WEB__CLIENT_PATIENCE_S": "60",
 }
-# More than the threads, and than the connections, that one address may use.
+# MANY exceeds the threads and TOO_MANY the connections that one address may use.
 MANY, TOO_MANY = 100, 230
 # Longest time for a response that waits for no other client, on a busy machine.
 PROMPTLY_S = 5.0
@@ -108,7 +108,7 @@ def assert_served(address: str, portal: Portal, *, source: str) -> None:
     assert max(alive.seconds, found.seconds, signed_in.seconds) < PROMPTLY_S
 
 
-def test_stalled_connections_stop_no_answers(patient: str, portal: Portal) -> None:
+def test_stalled_connections_do_not_block_answers(patient: str, portal: Portal) -> None:
     token = bearer(portal)
     part_of_a_body = head(SEARCH, JSON, token, "Content-Length: 1000") + b'{"query'
     attacks = {
@@ -140,7 +140,7 @@ def test_slow_uploads_and_chunked_bodies_leave_others_alone(patient: str, portal
             assert_served(patient, portal, source=OTHER_ADDRESS)
 
 
-def test_a_user_has_so_many_long_bodies_under_way(patient: str, portal: Portal) -> None:
+def test_uploads_of_a_user_at_the_same_time_are_limited(patient: str, portal: Portal) -> None:
     of_files = "Content-Type: multipart/form-data; boundary=x"
     part = head(UPLOAD, of_files, bearer(portal), "Content-Length: 10000000") + b"--x\r\n"
     with stalled(patient, 4, part) as connections:
@@ -157,7 +157,7 @@ def test_a_user_has_so_many_long_bodies_under_way(patient: str, portal: Portal) 
             assert read_status(connection) == 202
 
 
-def test_clients_that_are_too_slow_are_ended(impatient: str, portal: Portal) -> None:
+def test_clients_that_are_too_slow_are_disconnected(impatient: str, portal: Portal) -> None:
     token = bearer(portal)
     slow = {
         PART_OF_A_HEAD: 408,
@@ -191,14 +191,14 @@ def test_a_slow_upload_that_keeps_the_rate_goes_through(impatient: str, portal: 
         assert read_status(connection) == 202
 
 
-def test_readers_that_never_read_hold_no_threads(patient: str, portal: Portal) -> None:
+def test_clients_that_never_read_hold_no_threads(patient: str, portal: Portal) -> None:
     portal.add("Every employee has fifteen days of leave. " * 20_000, name="long.txt")
     page = head("/static/vendor/x/htmx.js", method="GET")
     with stalled(patient, MANY // 2, page * 10):
         assert_served(patient, portal, source=OTHER_ADDRESS)
 
 
-def test_half_closed_and_garbled_connections(patient: str, portal: Portal) -> None:
+def test_half_closed_and_garbled_connections_are_answered(patient: str, portal: Portal) -> None:
     with connect(patient) as half_closed:
         half_closed.sendall(head(HEALTH, "Connection: close", method="GET"))
         half_closed.shutdown(socket.SHUT_WR)

@@ -58,7 +58,7 @@ def test_http_without_a_good_token_is_401(portal: Portal, http_url: str) -> None
     assert post(http_url, token).status_code == 401
 
 
-def test_what_administrators_fetch_is_in_the_audit_log_with_its_address(
+def test_fetches_by_administrators_are_in_the_audit_log_with_an_address(
     portal: Portal, http_url: str
 ) -> None:
     mei = portal.user("mei")
@@ -78,7 +78,7 @@ def test_what_administrators_fetch_is_in_the_audit_log_with_its_address(
     )
 
 
-def test_address_is_what_our_proxies_say_and_not_the_client(
+def test_client_address_comes_only_from_trusted_proxies(
     portal: Portal, environment: dict[str, str]
 ) -> None:
     mei = portal.user("mei")
@@ -95,15 +95,15 @@ def test_address_is_what_our_proxies_say_and_not_the_client(
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-def test_there_is_nothing_to_listen_to_and_no_session_to_end(
-    portal: Portal, http_url: str, method: str
-) -> None:
+def test_get_and_delete_are_not_allowed(portal: Portal, http_url: str, method: str) -> None:
     headers = HEADERS | portal.headers()
     answer = httpx2.request(method, http_url, headers=headers, timeout=10)
     assert (answer.status_code, answer.headers["Allow"]) == (405, "POST")
 
 
-def test_http_answers_only_to_its_own_names(portal: Portal, environment: dict[str, str]) -> None:
+def test_http_answers_only_to_its_own_host_names(
+    portal: Portal, environment: dict[str, str]
+) -> None:
     token = reading_token(portal)
     with http_process(environment, "--allowed-host", "tools.example.org") as (url, _process):
         for good in ("localhost:1", "tools.example.org", "portal.example.org", "127.0.0.1"):

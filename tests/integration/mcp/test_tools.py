@@ -87,7 +87,7 @@ def test_found_document_can_be_read_whole(
             assert document["metadata"]["truncated"] is False
             by_document = await ask(mcp, "fetch", id=str(expected.id))
             assert by_document["text"] == words
-            # The link opens the passage on the portal's page.
+            # The link opens the chunk on the portal's page.
             assert best["url"].startswith(f"{PUBLIC_URL}/documents/{expected.id}?chunk=")
             page = client.get(
                 best["url"].removeprefix(PUBLIC_URL), headers=portal.headers(portal.admin)
@@ -194,7 +194,9 @@ def test_an_administrators_reading_token_shows_no_foreign_document(
     go(Door(environment), reading_token(portal), visit)
 
 
-def test_hostile_input_is_looked_for_or_refused_in_words(portal: Portal, door: Door) -> None:
+def test_hostile_input_is_searched_for_or_refused_with_a_message(
+    portal: Portal, door: Door
+) -> None:
     document = portal.add(HANDBOOK, title="Handbook")
 
     async def visit(client: Client) -> None:

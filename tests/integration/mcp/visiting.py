@@ -1,4 +1,4 @@
-"""Visits of a client that holds a token."""
+"""Calls by an MCP client that has a token."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def constants_said(portal: Portal) -> str:
     return outcome.explanation["confidence_constants"]
 
 
-def test_constants_are_borrowed_until_there_is_enough_to_fit_them_to(portal: Portal) -> None:
+def test_constants_are_borrowed_until_there_are_enough_chunks(portal: Portal) -> None:
     chunks = backgrounds.texts("en", "passages")
     portal.add(chunks[0], name="first.txt")
     calibrating.fit_if_due(portal.services)

@@ -107,7 +107,7 @@ def test_failing_provider_stores_nothing_and_is_reported(
     assert embed(lacking.services, lacking).json["embedded"] == 7
 
 
-def test_two_at_once_do_no_work_twice(lacking: Portal) -> None:
+def test_concurrent_batches_do_no_work_twice(lacking: Portal) -> None:
     embedder = Counting()
     embedder.gate.clear()
     app, headers = create_app(replace(lacking.services, embedder=embedder)), lacking.headers()

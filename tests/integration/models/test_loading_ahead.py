@@ -1,5 +1,5 @@
 """A web process loads the active model before the first search, and no search waits for it longer
-than the setting."""
+than configured."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_first_search_after_a_switch_is_answered_by_words_while_the_model_loads(
     gate.clear()
     serving = make_services(embedding={"provider": "hashing", "timeout_s": 0.3})
     load_ahead(serving).join(120)
-    # What stays is no longer looked through for garbage.
+    # Objects that stay are excluded from garbage collection.
     assert gc.get_freeze_count()
     gc.unfreeze()
     switching.switch(elsewhere, bundled.USE)
@@ -72,7 +72,7 @@ def test_first_search_after_a_switch_is_answered_by_words_while_the_model_loads(
     assert found.degraded == ()
 
 
-def test_web_worker_loads_the_model_that_serves_before_anyone_asks(
+def test_web_worker_loads_the_active_model_before_the_first_search(
     make_services: Callable[..., Services], portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     portal.add("Divers must not touch the coral.", name="coral.txt")

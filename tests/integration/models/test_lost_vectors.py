@@ -71,7 +71,7 @@ def test_one_lost_vector_is_found_within_a_few_rounds(filled: Portal) -> None:
     assert found == [False, False, True, False, False, True]
 
 
-def test_a_build_that_failed_is_tried_again_after_a_while_and_not_at_once(
+def test_failed_build_is_retried_later_and_not_at_once(
     filled: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled.execute("DELETE FROM chunk_embeddings")

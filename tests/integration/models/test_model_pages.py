@@ -43,7 +43,7 @@ def built(portal: Portal) -> None:
     list(builds.build(portal.services, model.name))
 
 
-def test_build_from_the_page_shows_how_far_it_is(pages: Pages, portal: Portal) -> None:
+def test_build_from_the_page_shows_its_progress(pages: Pages, portal: Portal) -> None:
     page = pages.post("/admin/models/build", name=f"hashing:{NEW}@64")
     assert 'data-testid="build-stage"' in page
     assert re.search(r'hx-trigger="every \d+s"', page)
@@ -56,7 +56,7 @@ def test_build_from_the_page_shows_how_far_it_is(pages: Pages, portal: Portal) -
     assert 'data-testid="comparison"' in page
 
 
-def test_switch_roll_back_and_drop_from_the_page(pages: Pages, portal: Portal) -> None:
+def test_page_switches_rolls_back_and_drops_models(pages: Pages, portal: Portal) -> None:
     built(portal)
     assert NEW in pages.post("/admin/models/switch", name=NEW)
     assert serving(portal) == NEW
@@ -105,7 +105,7 @@ def test_build_failure_is_shown_in_words(pages: Pages, portal: Portal) -> None:
     assert "the endpoint sleeps" in pages.get("/admin/models")
 
 
-def test_page_speaks_chinese(pages: Pages, portal: Portal) -> None:
+def test_page_is_translated_into_chinese(pages: Pages, portal: Portal) -> None:
     built(portal)
     page = pages.get("/admin/models", **{"Accept-Language": "zh-CN"})
     assert "嵌入模型" in page

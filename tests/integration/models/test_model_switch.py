@@ -23,7 +23,7 @@ from tests.conftest import Portal
 
 OLD, NEW = "hashing-384", "words"
 SUBJECTS = ("coral", "tea", "bread", "lamp", "train", "budget", "heron", "violin")
-# Nothing is built again; three threads search beside it.
+# A rollback builds nothing, but three threads search at the same time.
 ROLLBACK_LIMIT_S = 5.0
 
 
@@ -204,7 +204,7 @@ for step in builds.build(services, sys.argv[1], batch_size=5):
 """
 
 
-def test_build_that_is_killed_continues_where_it_was(
+def test_killed_build_continues_where_it_stopped(
     filled: Portal, database_url: str, tmp_path: object
 ) -> None:
     catalog.register(filled.services, f"hashing:{NEW}@64")

@@ -69,7 +69,7 @@ def test_query_vector_of_another_length_falls_back_to_words(
             ask(portal, "divers again", SearchMode.VECTOR)
 
 
-def test_questions_have_their_vectors_again_once_the_endpoint_gives_the_right_length(
+def test_vector_search_returns_once_the_endpoint_gives_the_right_length(
     make_services: Callable[..., Services],
 ) -> None:
     with fake_endpoint(dimensions=REGISTERED) as endpoint:
@@ -93,7 +93,9 @@ def test_comparison_with_a_model_of_another_length_reports_it(
             comparison.compare(portal.services, "hashing-384", NAME)
 
 
-def test_chunks_of_another_length_name_both_lengths(make_services: Callable[..., Services]) -> None:
+def test_error_for_vectors_of_another_length_names_both_lengths(
+    make_services: Callable[..., Services],
+) -> None:
     with fake_endpoint(dimensions=REGISTERED) as endpoint:
         portal = serve(make_services, endpoint)
         added = portal.add("The last train leaves at nine.", name="train.txt")

@@ -38,7 +38,7 @@ def run(portal: Portal, database_url: str, tmp_path: Path, monkeypatch: pytest.M
     return call
 
 
-def test_user_is_made_once_and_can_sign_in(run, portal: Portal) -> None:
+def test_user_is_created_once_and_can_sign_in(run, portal: Portal) -> None:
     made = run("user", "create", "ada", "--password-stdin", given=f"{PASSWORD}\n")
     assert made.exit_code == 0
     assert sessions.sign_in(portal.services, name="ada", password=PASSWORD)
@@ -76,7 +76,7 @@ def test_token_opens_the_portal(run, portal: Portal) -> None:
         assert run("token", "admin", "--expires", expires).exit_code == 2, expires
 
 
-def test_import_reads_folders_and_says_what_it_could_not(
+def test_import_reads_folders_and_reports_what_it_could_not_read(
     run, portal: Portal, tmp_path: Path
 ) -> None:
     folder = tmp_path / "folder"
@@ -100,7 +100,7 @@ def test_import_reads_folders_and_says_what_it_could_not(
     assert "0 stored, 2 already there, 0 failed" in again.stderr
 
 
-def test_import_that_was_stopped_continues_and_doubles_nothing(
+def test_stopped_import_continues_without_duplicates(
     run, portal: Portal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "folder"
@@ -159,7 +159,7 @@ def test_import_never_widens_visibility(run, portal: Portal, tmp_path: Path) -> 
     ]
 
 
-def test_import_stores_documents_again_that_were_deleted(
+def test_import_stores_deleted_documents_again(
     run, portal: Portal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "failed.md"
@@ -175,7 +175,7 @@ def test_import_stores_documents_again_that_were_deleted(
     assert "1 stored, 0 already there" in run("import", str(path)).stderr
 
 
-def test_doctor_and_models_speak_of_this_database(run) -> None:
+def test_doctor_and_models_report_on_this_database(run) -> None:
     said = run("doctor")
     assert said.exit_code == 0
     assert "fit to serve" in said.stdout
@@ -183,7 +183,7 @@ def test_doctor_and_models_speak_of_this_database(run) -> None:
     assert "hashing" in run("models").stdout
 
 
-def test_reader_that_ends_early_gets_no_words(run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broken_pipe_prints_no_error(run, monkeypatch: pytest.MonkeyPatch) -> None:
     def echo(*_arguments: object, err: bool = False, **_options: object) -> None:
         assert not err
         raise BrokenPipeError(errno.EPIPE, "Broken pipe")

@@ -22,7 +22,7 @@ ADDRESSES = ("/health", "/health/ready", "/health/vector_store", "/metrics")
 
 @pytest.fixture
 def health_waits() -> None:
-    """Keep the patience that the portal has."""
+    """Override the longer patience of other tests, to keep the portal's own."""
 
 
 def answers_in_time(client: FlaskClient) -> dict[str, int]:
@@ -50,7 +50,7 @@ def through(portal: Portal, port: int) -> str:
 @pytest.mark.parametrize(
     ("revision", "status", "schema"), [("9999", 200, "ahead"), ("0052", 503, "behind")]
 )
-def test_a_process_continues_when_a_newer_portal_has_migrated_and_waits_before_its_own_migration(
+def test_newer_schema_is_ready_and_an_older_one_is_not(
     client: FlaskClient, portal: Portal, revision: str, status: int, schema: str
 ) -> None:
     portal.execute("UPDATE alembic_version SET version_num = :new", new=revision)
@@ -148,7 +148,7 @@ def test_a_network_that_swallows_everything(
             filler.close()
 
 
-def test_a_server_that_takes_connections_and_says_nothing(
+def test_health_answers_in_time_when_the_server_says_nothing(
     portal: Portal, make_services: Callable[..., Services]
 ) -> None:
     with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:

@@ -9,7 +9,7 @@ from portal.services.documents import notifications, trash
 from portal.services.operations import maintenance
 
 
-def test_duty_that_fails_leaves_those_after_it_their_turn(
+def test_failing_duty_does_not_stop_those_after_it(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     purged = []

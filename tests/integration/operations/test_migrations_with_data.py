@@ -1,4 +1,4 @@
-"""Migrations of folders, groups and sources on a portal that has all of them, back and forth."""
+"""Migrations of folders, groups and sources, down and up, on a portal that has all of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WORDS = {"open": "heron", "board": "osprey", "own": "kestrel", "source": "plover
 
 @pytest.fixture
 def filled(make_services: Callable[..., Services], tmp_path: Path) -> Portal:
-    """Return a portal with folders of mei: for all, for members, private, tied. Ben is in none."""
+    """Return a portal with mei's folders: shared, for members, private, tied. Ben is in none."""
     services = make_services(sources={"directories": (tmp_path,)})
     portal = Portal.of(services)
     mei, kim = portal.user("mei"), portal.user("kim")
@@ -92,14 +92,16 @@ def found(portal: Portal, name: str) -> set[str]:
     return seen
 
 
-def test_portal_with_folders_goes_back_and_forth(filled: Portal, database_url: str) -> None:
+def test_portal_with_folders_is_migrated_down_and_up_again(
+    filled: Portal, database_url: str
+) -> None:
     everything, for_all = set(WORDS), {"open", "source"}
     assert (found(filled, "mei"), found(filled, "ben")) == (everything, for_all)
     assert found(filled, "kim") == {"board", "source"}
     filled.services.database.dispose()
     revisions = migrations.known_revisions()
     server = create_engine(database_url)
-    # Each on its own, as an operator goes back one release after the other.
+    # One revision at a time, as an operator goes back release by release.
     for revision in reversed(revisions[revisions.index(BEFORE_FOLDERS) : -1]):
         migrations.migrate(database_url, revision)
     with server.connect() as connection:

@@ -44,7 +44,7 @@ def test_plots_have_a_table_with_the_same_numbers(portal: Portal) -> None:
     assert "style=" not in page
 
 
-def test_audit_log_is_searched_for_an_address_and_keeps_the_words(portal: Portal) -> None:
+def test_audit_log_is_searched_by_address_and_keeps_the_query(portal: Portal) -> None:
     client = create_app(portal.services).test_client()
     client.post("/api/auth/token", json={"username": "eve", "password": "x" * 12})
     found = client.get("/admin/audit?q=127.0.0&event=sign_in_failed", headers=portal.headers())

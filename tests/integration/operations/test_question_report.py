@@ -153,7 +153,7 @@ def test_source_in_the_trash_is_offered_for_restoring(
     assert "New version of “leave”" in get(client, portal)
 
 
-def test_each_cited_document_is_offered_once_and_told_from_its_namesakes(
+def test_each_cited_document_is_offered_once_with_its_file_name(
     client: FlaskClient, portal: Portal, document
 ) -> None:
     other = portal.add(LEAVE + " The rest is paid.", name="leave.md")

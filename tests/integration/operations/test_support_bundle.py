@@ -1,4 +1,4 @@
-"""The support bundle says how a portal is, and nothing that users or operators keep secret."""
+"""The support bundle describes the state of a portal, without secrets of users or operators."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_the_command_writes_a_new_file_that_only_its_owner_reads(
     tmp_path: Path, database_url: str
 ) -> None:
     with metric_files.joined(tmp_path):
-        # One that is made after joining: it counts in the shared files.
+        # A metric that is created after joining is stored in the shared files.
         Counter("portal_canary", "", registry=CollectorRegistry()).inc()
     file = tmp_path / "bundle.zip"
     arguments = ["--data-dir", str(tmp_path), "doctor", "--bundle", str(file)]

@@ -1,4 +1,4 @@
-"""What is left of a person anywhere in the database after their account is erased."""
+"""What is left of a user anywhere in the database after their account is erased."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.factories.browser import Browser
 from tests.factories.uploads import run_apart
 
 NAME, TITLE = "quixadaname", "Quixtitle"
-# In a document, in a question and in a saved search; each its own word.
+# One word each for a document, a question, a saved search, a tag, a folder and a domain.
 WORDS = ("quixword", "quixquestion", "quixsaved", "quixtag", "quixfolder", "quixdomain")
 
 
@@ -42,12 +42,12 @@ def dumped(portal: Portal) -> dict[str, str]:
 
 
 def holding(tables: dict[str, str], word: str) -> set[str]:
-    """Return the tables in which the word stands, also as bytes."""
+    """Return the tables that contain the word, as text or as bytes."""
     return {name for name, rows in tables.items() if word in rows or word.encode().hex() in rows}
 
 
 def leave_traces(portal: Portal, browser: Browser) -> None:
-    """Let a user do what leaves something behind."""
+    """Let a user do everything that leaves traces."""
     ada = portal.user(NAME)
     browser.sign_in(NAME, PASSWORD)
     sessions.sign_in(portal.services, name=NAME, password=PASSWORD)
@@ -95,7 +95,7 @@ def test_erasure_leaves_only_names_in_the_audit_log_and_titles_of_tombstones(
         NAME: {"audit_log"},
         TITLE.lower(): {"audit_log", "documents"},
     }
-    # The audit log forgets after its time.
+    # Entries of the audit log are deleted after their time.
     long_ago = datetime.now(UTC) - timedelta(days=portal.services.settings.audit.retention_days + 1)
     portal.execute("UPDATE audit_log SET created_at = :then", then=long_ago)
     maintenance.run(portal.services)

@@ -26,13 +26,13 @@ MINE = "/api/auth/tokens"
 CREDENTIALS = {"username": "admin", "password": PASSWORD}
 
 
-def test_a_kept_key_that_is_short_stops_the_start(tmp_path: Path) -> None:
+def test_short_stored_key_stops_the_start(tmp_path: Path) -> None:
     (tmp_path / "secret_key").write_text("short")
     with pytest.raises(ServerSetup, match="fewer than 32 bytes"):
         read_secret_key(load_settings(data_dir=tmp_path))
 
 
-def test_bytes_are_counted_and_not_characters() -> None:
+def test_length_of_a_key_is_counted_in_bytes() -> None:
     assert load_settings(secret_key="门" * 11).secret_key is not None
 
 
@@ -49,7 +49,7 @@ def portals(make_services: Callable[..., Services]) -> list[Services]:
     return made
 
 
-def test_tokens_of_the_old_key_count_while_it_is_named(portals: list[Services]) -> None:
+def test_tokens_of_the_old_key_are_valid_while_it_is_configured(portals: list[Services]) -> None:
     before, during, after = (create_app(services).test_client() for services in portals)
     old = before.post(TOKEN, json=CREDENTIALS).json
     headers = {"Authorization": f"Bearer {old['access_token']}"}
@@ -96,6 +96,8 @@ def test_failed_sign_ins_of_both_keys_are_found_by_name(portals: list[Services])
     assert len(found.items) == 2
 
 
-def test_limits_and_caches_keep_their_place_in_redis_meanwhile(portals: list[Services]) -> None:
+def test_limits_and_caches_in_redis_last_until_the_old_key_is_removed(
+    portals: list[Services],
+) -> None:
     before, during, after = (portal_name(services.secret_keys[0]) for services in portals)
     assert before == during != after

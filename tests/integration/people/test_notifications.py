@@ -90,7 +90,7 @@ def test_each_end_notifies_exactly_once_despite_kills(
         assert library.get_summary(portal.services, portal.admin, document.id).status != "ready"
         assert kinds(portal) == []
     read(portal, document)
-    read(portal, document)  # As for a queue entry delivered twice.
+    read(portal, document)  # As if the queue entry were delivered twice.
     with portal.services.database.begin() as session:
         notification_store.add_ending(session, document.job_id, READY)
     assert kinds(portal) == [("report", READY)]
@@ -211,14 +211,14 @@ def test_two_pages_at_once_show_each_note_once(portal: Portal, client: FlaskClie
     told = [item.title for one in taken for item in one.result()]
     assert sorted(told) == [f"note {number}" for number in range(4)]
 
-    # What was in work together is reported as one, with what was told before.
+    # Documents processed together are reported as one batch, including those reported before.
     read(portal, store(portal, "bl<a>nk", ada, "\n \n"))
     page = client.get("/documents", headers=headers).get_data(as_text=True)
     assert 'data-unread="1"' in page
     assert 'hx-post="/notifications/deliver"' in page
     answer = client.post("/notifications/deliver", headers=headers | HTMX)
     assert messages(answer) == ["Your uploads: 4 ready, 1 failed."]
-    # A later note of the batch takes the place of this one.
+    # A later notification of the batch replaces this one.
     assert answer.text.count('data-key="batch-') == 1
     (batch,) = notifications.list_batches(portal.services, ada).items
     assert (batch.ready, batch.failed) == (4, 1)
@@ -292,7 +292,7 @@ def test_list_is_paged_filtered_and_read(portal: Portal, monkeypatch: pytest.Mon
     assert notifications.take(portal.services, ada) == ()
 
 
-def test_old_notifications_and_those_of_deleted_users_go(
+def test_old_notifications_and_those_of_deleted_users_are_deleted(
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ada, eve = portal.user("ada"), portal.user("eve")

@@ -157,7 +157,7 @@ def test_passkey_of_another_user_does_not_pass_the_second_step(
     assert not is_signed_in(browser)
 
 
-def test_answer_is_good_once_and_in_its_own_browser(app: Flask, key: Authenticator) -> None:
+def test_response_is_valid_once_and_only_in_its_own_browser(app: Flask, key: Authenticator) -> None:
     first, thief = Browser(app), Browser(app)
     answer = {"credential": key.get(options(first, f"{ALONE}/options", page="/login"))}
     # A challenge belongs to the browser that asked for it.
@@ -178,7 +178,7 @@ def _csrf(client: FlaskClient) -> str:
     return page.partition('name="csrf_token" value="')[2].partition('"')[0]
 
 
-def test_answer_that_was_wrong_uses_its_challenge_up(portal: Portal, key: Authenticator) -> None:
+def test_wrong_response_uses_up_its_challenge(portal: Portal, key: Authenticator) -> None:
     given, challenge = passkeys.begin_sign_in(portal.services, SITE, None)
     right = key.get(json.loads(given))
     for credential in ("{}", right):
@@ -224,7 +224,9 @@ _ALMOST = json.dumps(
 
 
 @for_each("credential", ["null", "[]", "{", "{}", "[" * 20_000, _ALMOST, "\ud800", "\U0001f511"])
-def test_nonsense_is_refused_in_words(owner: Browser, app: Flask, credential: str) -> None:
+def test_malformed_credential_is_refused_with_a_message(
+    owner: Browser, app: Flask, credential: str
+) -> None:
     anonymous = Browser(app)
     options(anonymous, f"{ALONE}/options", page="/login")
     form: dict[str, object] = {"credential": credential.encode("utf-8", "surrogatepass")}

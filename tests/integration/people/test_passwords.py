@@ -92,7 +92,7 @@ def test_weak_passwords_are_refused_with_a_reason(
         "long-enough-password",
     ],
 )
-def test_good_passwords_are_taken(settings: Settings, password: str) -> None:
+def test_good_passwords_are_accepted(settings: Settings, password: str) -> None:
     passwords.check_password(settings, password, name="Ada Lovelace")
 
 
@@ -131,14 +131,14 @@ def test_breached_password_is_refused_and_a_missing_list_is_reported(tmp_path: P
         passwords.check_password(with_list, PASSWORD, name="ada")
 
 
-def test_a_list_that_is_none_stops_the_start(tmp_path: Path) -> None:
+def test_invalid_list_of_breached_passwords_stops_the_start(tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_text("password12\n")
     for path in (tmp_path / "list.txt", tmp_path / "none.txt", tmp_path):
         with pytest.raises(InvalidSetting, match="PORTAL_PASSWORDS__BREACHED_FILE"):
             load_settings(passwords={"breached_file": str(path)})
 
 
-def test_an_invitation_takes_no_weak_password(client: FlaskClient, portal: Portal) -> None:
+def test_invitation_accepts_no_weak_password(client: FlaskClient, portal: Portal) -> None:
     secret = invitations.invite(portal.services, portal.admin).secret
     client.application.config["WTF_CSRF_METHODS"] = set()
 
@@ -153,7 +153,7 @@ def test_an_invitation_takes_no_weak_password(client: FlaskClient, portal: Porta
     assert accept("ada", PASSWORD, "en").status_code == 303
 
 
-def test_a_simple_password_of_the_operator_is_taken_with_a_warning(
+def test_simple_password_of_the_operator_is_accepted_with_a_warning(
     make_services: Callable[..., Services], capsys: pytest.CaptureFixture[str]
 ) -> None:
     services = make_services(admin_password="password12")
@@ -195,7 +195,7 @@ def test_storage_is_limited_by_default_and_the_account_page_reports_it(
     assert "of 10.0 GB" in page or "of 10 GB" in page
 
 
-def test_passwords_checked_at_once_leave_half_of_the_cores(
+def test_concurrent_password_checks_leave_half_of_the_cores_free(
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at_once, most = 0, 0

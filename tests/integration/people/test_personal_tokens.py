@@ -39,7 +39,7 @@ def make(client: FlaskClient, headers: dict[str, str], **body: Any) -> TestRespo
     return client.post(TOKENS, json={"name": "script", **body}, headers=headers)
 
 
-def test_token_is_made_listed_and_revoked_by_api(portal: Portal, client: FlaskClient) -> None:
+def test_token_is_created_listed_and_revoked_by_api(portal: Portal, client: FlaskClient) -> None:
     headers = portal.headers(portal.user("ada"))
     made = make(client, headers, name="nightly import", scopes=["write"], expires_in_days=90)
     assert made.status_code == 201
@@ -58,7 +58,9 @@ def test_token_is_made_listed_and_revoked_by_api(portal: Portal, client: FlaskCl
     assert client.get(TOKENS, headers=headers).get_json()["tokens"] == []
 
 
-def test_token_says_least_unless_asked(portal: Portal, client: FlaskClient) -> None:
+def test_token_gets_the_smallest_scope_and_a_short_life_by_default(
+    portal: Portal, client: FlaskClient
+) -> None:
     made = make(client, portal.headers()).get_json()
     assert made["scopes"] == ["read"]
     life = datetime.fromisoformat(made["expires_at"]) - datetime.fromisoformat(made["created_at"])
@@ -87,7 +89,7 @@ def test_invalid_request_for_a_token_is_refused(portal: Portal, client: FlaskCli
     assert client.get(TOKENS, headers=headers).get_json()["tokens"] == []
 
 
-def test_refusal_for_the_scope_says_nothing_of_what_is_there(
+def test_refusal_for_the_scope_does_not_reveal_what_exists(
     portal: Portal, client: FlaskClient
 ) -> None:
     theirs = portal.add("a secret", visibility=Visibility.PRIVATE)
@@ -119,7 +121,7 @@ def test_administrator_without_the_scope_sees_what_users_see(
     assert found["results"] == []
 
 
-def test_only_administrators_give_the_scope_of_administration(
+def test_only_administrators_grant_the_administration_scope(
     portal: Portal, client: FlaskClient
 ) -> None:
     ada = portal.user("ada")
@@ -137,7 +139,7 @@ def test_token_of_an_ordinary_user_never_administers(portal: Portal, client: Fla
 
 
 @pytest.mark.parametrize("scope", list(Scope))
-def test_every_token_may_end_itself(portal: Portal, client: FlaskClient, scope: Scope) -> None:
+def test_every_token_may_revoke_itself(portal: Portal, client: FlaskClient, scope: Scope) -> None:
     headers = personal(portal, scope)
     assert client.post("/api/auth/revoke", json={}, headers=headers).status_code == 204
     assert client.get(DOCUMENTS, headers=headers).status_code == 401
@@ -192,7 +194,7 @@ def test_response_without_a_token_says_how_to_authenticate(client: FlaskClient) 
     assert refused.headers["WWW-Authenticate"] == 'Bearer realm="portal", error="invalid_token"'
 
 
-def test_page_makes_shows_once_and_revokes(portal: Portal) -> None:
+def test_page_creates_shows_once_and_revokes_a_token(portal: Portal) -> None:
     client = portal.client()
     form = {"name": "backup", "scope": "write", "days": "90"}
     made = client.post("/account/tokens", data=form)

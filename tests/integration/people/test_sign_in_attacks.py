@@ -89,13 +89,13 @@ def test_other_types_check_no_password(anonymous: FlaskClient, content_type: str
 
 
 @for_each("path", [TOKEN, "/api/auth/refresh", "/api/auth/revoke", "/api/auth/tokens"])
-def test_addresses_of_tokens_take_json_only(anonymous: FlaskClient, path: str) -> None:
+def test_token_endpoints_accept_json_only(anonymous: FlaskClient, path: str) -> None:
     answer = anonymous.post(path, data=b"{}", content_type="text/plain")
     assert answer.status_code == 415
     assert "application/json" in answer.json["error"]["message"]
 
 
-def test_a_body_without_a_length_is_held_to_its_type(anonymous: FlaskClient) -> None:
+def test_body_without_a_length_is_refused_by_its_type_too(anonymous: FlaskClient) -> None:
     environ = {"wsgi.input_terminated": True, "HTTP_TRANSFER_ENCODING": "chunked"}
     answer = anonymous.post(
         TOKEN,
@@ -139,7 +139,7 @@ def test_json_in_other_encodings_signs_no_user_in(anonymous: FlaskClient, encodi
 
 
 @for_each("name", ["ADMİN", "admİn"])  # PostgreSQL's lower() makes both "admin".
-def test_a_name_that_only_the_database_takes_for_another_opens_nothing(
+def test_name_that_only_the_database_takes_for_another_signs_no_user_in(
     anonymous: FlaskClient, name: str
 ) -> None:
     assert send(anonymous, body(name, PASSWORD), "application/json") == 401
@@ -178,7 +178,7 @@ def test_options_request_does_not_make_an_address_known(anonymous: FlaskClient) 
     assert send(anonymous, body("admin", "x"), "application/json", "192.0.2.200") == 429
 
 
-def test_a_device_cookie_counts_for_the_name_that_earned_it_alone(anonymous: FlaskClient) -> None:
+def test_device_cookie_is_valid_only_for_the_name_that_earned_it(anonymous: FlaskClient) -> None:
     assert by_form(anonymous, ["eve"], PASSWORD) == 303
     assert anonymous.get_cookie(cookies.DEVICE) is not None
     # The limits are the same as without the cookie: ten for a name, sixty for an address.

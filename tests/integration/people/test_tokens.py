@@ -35,7 +35,7 @@ def forged(portal: Portal, *, key: str | None = None, algorithm: str = "HS256", 
     return jwt.encode(body, key or portal.services.secret_key, algorithm=algorithm)
 
 
-def test_sign_in_gives_a_pair_that_opens_and_renews(client: FlaskClient) -> None:
+def test_sign_in_gives_an_access_and_a_refresh_token(client: FlaskClient) -> None:
     pair = sign_in(client).json
     assert pair["token_type"] == "Bearer"
     assert client.get(LIST, headers=bearer(pair["access_token"])).status_code == 200
@@ -51,7 +51,7 @@ def test_wrong_name_and_wrong_password_answer_alike(client: FlaskClient) -> None
     assert bodies[0] == bodies[1]
 
 
-def test_guessing_is_slowed_down_and_the_owner_is_not(client: FlaskClient) -> None:
+def test_guessing_is_limited_for_its_user_name_only(client: FlaskClient) -> None:
     answers = [sign_in(client, "admin", f"guess number {n}").status_code for n in range(12)]
     assert answers == [401] * 10 + [429] * 2
     refused = sign_in(client, "admin", "one more guess")
@@ -66,7 +66,7 @@ def test_other_spellings_of_a_name_share_its_attempts(client: FlaskClient) -> No
     assert answers == [401] * 10 + [429] * 2
 
 
-def test_refresh_token_is_no_access_token(client: FlaskClient) -> None:
+def test_refresh_token_is_not_an_access_token(client: FlaskClient) -> None:
     pair = sign_in(client).json
     assert client.get(LIST, headers=bearer(pair["refresh_token"])).status_code == 401
     answer = client.post("/api/auth/refresh", json={"refresh_token": pair["access_token"]})
@@ -135,7 +135,7 @@ def test_malformed_token_is_refused(portal: Portal, token: str) -> None:
         tokens.authenticate(portal.services, token)
 
 
-def test_session_of_a_browser_counts_behind_a_proxy_that_asks_for_a_password(
+def test_session_cookie_works_behind_a_proxy_that_asks_for_a_password(
     portal: Portal, client: FlaskClient
 ) -> None:
     client.set_cookie(cookies.SESSION, portal.token(portal.admin))
@@ -175,7 +175,7 @@ def test_disabled_user_is_out_at_once(portal: Portal) -> None:
     assert sessions.sign_in(portal.services, name="ada", password=PASSWORD)
 
 
-def test_invitation_makes_one_account(portal: Portal) -> None:
+def test_invitation_creates_one_account(portal: Portal) -> None:
     secret = invitations.invite(portal.services, portal.admin).secret
     assert secret
     with pytest.raises(WeakPassword):

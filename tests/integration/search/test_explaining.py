@@ -71,7 +71,7 @@ def office(portal: Portal) -> UUID:
     return portal.add(OFFICE, name="handbook.md", domain="house").id
 
 
-def test_result_is_reported_to_be_there_with_its_place(portal: Portal, office: UUID) -> None:
+def test_document_among_the_results_is_reported_with_its_rank(portal: Portal, office: UUID) -> None:
     answer = why(portal, "When does the office close?", office)
     assert (answer.reason, answer.rank, answer.title) == (MissingReason.IN_RESULTS, 1, "handbook")
 
@@ -138,14 +138,12 @@ def test_facet_that_excludes_is_named_as_such(portal: Portal, office: UUID) -> N
     assert answer.failed_filter == FailedFilter("facet", "")
 
 
-def test_phrase_that_the_search_went_on_without_excludes_nothing(
-    portal: Portal, office: UUID
-) -> None:
+def test_phrase_ignored_by_the_search_excludes_nothing(portal: Portal, office: UUID) -> None:
     answer = why(portal, 'office "closes at seven"', office)
     assert answer.reason is MissingReason.IN_RESULTS
 
 
-def test_copy_is_stood_for_by_the_result_that_says_the_same(portal: Portal, office: UUID) -> None:
+def test_copy_is_reported_as_a_duplicate_of_a_result(portal: Portal, office: UUID) -> None:
     copy = portal.add(OFFICE.upper() + "\n", name="copy.txt")
     shown = engine.search(portal.services, portal.admin, SearchRequest("office")).hits
     standing = next(hit for hit in shown if hit.duplicate_count == 1)
@@ -156,7 +154,7 @@ def test_copy_is_stood_for_by_the_result_that_says_the_same(portal: Portal, offi
     assert (answer.duplicate_of.id, answer.duplicate_of.rank) == (standing.document_id, 1)
 
 
-def test_filters_that_no_one_chunk_meets_are_named_together(portal: Portal) -> None:
+def test_filters_that_no_single_chunk_meets_are_named_together(portal: Portal) -> None:
     between = "The river runs on between its banks. " * 100
     document = portal.add(f"A grey heron stands here. {between} A brown otter swims there.")
     answer = why(portal, '"grey heron" -otter', document.id)
@@ -193,7 +191,7 @@ def test_document_without_any_word_of_a_search_by_words_reports_it(
 
 
 @for_each("query", ["type:txt", "-draft", "type:pdf", "-office"])
-def test_question_of_conditions_alone_was_not_searched(
+def test_query_of_filters_alone_is_reported_as_having_no_words(
     portal: Portal, office: UUID, query: str
 ) -> None:
     found = engine.search(portal.services, portal.admin, SearchRequest(query))
@@ -201,7 +199,7 @@ def test_question_of_conditions_alone_was_not_searched(
     assert why(portal, query, office).reason is MissingReason.NO_WORDS
 
 
-def test_search_by_words_alone_without_their_index_found_no_one_wanting(
+def test_keyword_search_without_a_backend_reports_it_as_the_reason(
     portal: Portal, office: UUID, make_services: Callable[..., Services]
 ) -> None:
     services = make_services(search={"keyword_backend": "off"})
@@ -225,7 +223,7 @@ def test_rank_is_the_place_in_the_search_itself(portal: Portal, mode: SearchMode
     assert (answer.rank, answer.shown_count) == (first, 3)
 
 
-def test_rank_counts_far_beyond_what_a_search_gives(portal: Portal) -> None:
+def test_rank_counts_far_beyond_what_a_search_returns(portal: Portal) -> None:
     best = "".join(
         f"Section {number}. The budget of the budget office for the budget year {number}. "
         + f"Numbers of room {number} follow in order. " * 30
@@ -270,7 +268,7 @@ def test_api_refuses_what_it_cannot_answer(
     assert client.get(WHY, headers=portal.headers(), query_string=asked).status_code == status
 
 
-def test_search_api_gives_ranks_matched_words_and_takes_the_new_wishes(
+def test_search_api_returns_ranks_and_matched_words(
     client: FlaskClient, portal: Portal, office: UUID
 ) -> None:
     body = {"query": "office", "fuzzy": True, "normalisation": "minmax"}

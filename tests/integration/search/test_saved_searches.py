@@ -1,4 +1,4 @@
-"""Saved searches: listed on pages, and no other user's."""
+"""Saved searches: listed on pages, for their owner only."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_search_is_saved_renamed_and_deleted(client: FlaskClient, portal: Portal
         assert 'href="/search?q=leave&amp;type=pdf"' in page, path
     with pytest.raises(NameTaken):
         saved.save(portal.services, mei, "Leave papers", {"q": "x"})
-    # Others' searches are not there.
+    # Other users do not see the search.
     assert saved.list_saved(portal.services, eve) == []
     renamed = {"name": "Papers"}
     for action in ("rename", "delete"):

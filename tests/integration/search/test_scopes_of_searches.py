@@ -24,7 +24,7 @@ Scope = dict[str, list[str]]
 
 
 class Seeker(Caller):
-    """Searches by every door, as one user."""
+    """A user who searches through every interface."""
 
     def post(self, path: str, body: dict[str, Any]) -> str:
         answer = self.call("POST", path, json=body)
@@ -42,7 +42,8 @@ class Seeker(Caller):
         return answer.text.replace(WORDS, "")
 
     def doors(self) -> dict[str, Callable[[Scope], str]]:
-        """Return what each door shows for a scope. Each raises NotFound, or ValueError."""
+        """Return a function for each interface that returns what it shows for a scope. It may raise
+        NotFound or ValueError."""
         services, user = self.portal.services, self.user
         query = {"query_text": WORDS, "top_k": 9}
 
@@ -115,7 +116,7 @@ def test_every_search_finds_what_is_in_its_scope_and_nothing_else(ada: Seeker) -
                 door({"folders": [str(foreign)]})
 
 
-def test_documents_behind_a_gate_leak_by_no_door(ada: Seeker) -> None:
+def test_documents_behind_a_gate_leak_through_no_search(ada: Seeker) -> None:
     services, bob = ada.portal.services, ada.portal.user("bob")
     folder = folders.create_folder(
         services, bob, name="Closed", visibility=FolderVisibility.MEMBERS

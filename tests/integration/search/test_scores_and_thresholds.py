@@ -70,7 +70,7 @@ def test_threshold_cuts_confidence_and_words_fill_up(
     assert search("xylophone", mode=mode, threshold=1.0)["results"] == []
 
 
-def test_keyword_mode_gives_the_best_1_and_unrelated_documents_do_not_move_it(
+def test_best_keyword_score_is_1_whatever_other_documents_are_stored(
     handbook: Portal, search: Search
 ) -> None:
     def scores() -> list[float]:

@@ -1,4 +1,4 @@
-"""Search finds the right passages, in both languages, and only those that the user may see."""
+"""Search finds the right chunks, in both languages, and only those that the user may see."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_weights_decide_which_leg_orders(portal: Portal) -> None:
     assert by_meaning[0].vector_score == max(hit.vector_score or 0 for hit in by_meaning)
 
 
-def test_same_question_gives_the_same_order_and_grows_by_its_end(portal: Portal) -> None:
+def test_same_query_gives_the_same_order_and_more_results_append(portal: Portal) -> None:
     for number in range(30):
         portal.add(f"meeting notes number {number} about the budget", name=f"n{number}.txt")
     first = [hit.chunk_id for hit in ask(portal, "budget meeting", top_n=10)]
@@ -141,6 +141,6 @@ def test_same_question_gives_the_same_order_and_grows_by_its_end(portal: Portal)
 
 
 @for_each("query", ["？！。", "  \u3000 ", "\u200b", "的", "𠮷", "a" * 4096])
-def test_question_without_words_is_no_error(library_of_two: Portal, query: str) -> None:
+def test_query_without_words_is_not_an_error(library_of_two: Portal, query: str) -> None:
     for mode in SearchMode:
         ask(library_of_two, query, mode=mode)

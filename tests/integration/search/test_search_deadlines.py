@@ -43,7 +43,7 @@ def hurried(portal: Portal, make_services: Callable[..., Services]) -> Portal:
 
 @contextmanager
 def late(monkeypatch: pytest.MonkeyPatch, is_late: IsLate) -> Iterator[None]:
-    # Once a search: by the statement of its vector leg if it has one.
+    # `is_late` is asked once a search: for the vector leg if there is one.
     def by_vector(shape: Shape) -> TextClause:
         return LATE if is_late(shape) else vector_statement(shape)
 
@@ -58,7 +58,7 @@ def late(monkeypatch: pytest.MonkeyPatch, is_late: IsLate) -> Iterator[None]:
         assert time.monotonic() - started < PATIENCE_S + SLACK_S
 
 
-def test_all_attempts_share_one_patience_and_a_leg_in_time_answers(
+def test_all_attempts_share_one_deadline_and_a_leg_in_time_answers(
     hurried: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     request = SearchRequest("days of leave")
@@ -104,10 +104,10 @@ def test_a_batch_has_the_time_of_one_search_and_says_which_queries_had_none(
         assert ask(503)["success"] is False
 
 
-def test_the_dictionary_that_is_still_being_read_costs_no_leg_its_time(
+def test_loading_the_dictionary_takes_no_time_from_the_legs(
     hurried: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first search of a process waits for it. Duplicates make this one ask its legs again."""
+    """The first search of a process waits for it. Duplicates make this one run its legs again."""
     for number in range(6):
         chinese = f"第{number}章 预算与灯塔。" * 20
         hurried.add(f"Section {number}. The budget.\n\n{chinese}\n\n" * 12, name=f"{number}.txt")
@@ -134,7 +134,7 @@ def test_a_search_in_one_language_does_not_wait_for_the_dictionary(
     assert [hit.title for hit in found.hits] == ["leave"]
 
 
-def test_a_statement_has_what_is_left_when_it_is_sent(hurried: Portal) -> None:
+def test_statement_gets_the_time_left_when_it_is_sent(hurried: Portal) -> None:
     deadline = Deadline.within(0.2)
     settings = {"statement_timeout": deadline.milliseconds}
     started = time.monotonic()

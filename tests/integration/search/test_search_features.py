@@ -72,7 +72,7 @@ def test_query_of_exclusions_only_finds_nothing(handbook: Portal) -> None:
     assert not search(handbook, "-doctor").hits
 
 
-def test_copies_stand_once(portal: Portal) -> None:
+def test_copies_are_shown_once(portal: Portal) -> None:
     portal.add(SECTION * 3, name="travel.txt")
     portal.add("  " + SECTION.upper() * 3, name="travel (copy).txt")
     portal.add(SECTION.replace("200", "300") * 3, name="travel old.txt")
@@ -151,7 +151,7 @@ def test_matched_words_and_ranks_tell_why(handbook: Portal) -> None:
     assert hit.vector_rank is not None
 
 
-def test_a_model_dropped_in_the_middle_is_replaced_by_the_one_that_serves(
+def test_model_dropped_during_a_search_is_replaced_by_the_active_one(
     handbook: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After the query is embedded, the model's partition is dropped and another model serves."""

@@ -47,9 +47,7 @@ LOSSES = {
 
 @needs_bm25
 @pytest.mark.parametrize("loss", LOSSES)
-def test_keyword_index_that_is_gone_is_reported_at_once_and_its_return_too(
-    portal: Portal, loss: str
-) -> None:
+def test_lost_keyword_index_and_its_return_are_reported_at_once(portal: Portal, loss: str) -> None:
     portal.add("The office closes at six.")
     portal.execute(LOSSES[loss])
     assert KEYWORD_UNAVAILABLE in ask(portal, "office").degraded
@@ -65,7 +63,7 @@ def test_keyword_index_that_is_gone_is_reported_at_once_and_its_return_too(
 
 
 @needs_bm25
-def test_keyword_index_that_forgot_chunks_is_reported(portal: Portal) -> None:
+def test_stale_keyword_index_is_reported(portal: Portal) -> None:
     portal.add("The office closes at six.")
     portal.execute("UPDATE bm25_index_state SET server_started_at = '2000-01-01', state = 'ready'")
     body = look(portal.services)
@@ -73,14 +71,14 @@ def test_keyword_index_that_forgot_chunks_is_reported(portal: Portal) -> None:
 
 
 @needs_bm25
-def test_rows_of_the_keyword_index_are_those_that_it_holds_now(portal: Portal) -> None:
+def test_rows_of_the_keyword_index_are_counted_now(portal: Portal) -> None:
     assert look(portal.services)["keyword_index"]["row_count"] == 0
     portal.add("The office closes at six.")
     assert look(portal.services)["keyword_index"]["row_count"] == 1
 
 
 @pytest.mark.parametrize("backend", ["off", "tsvector"])
-def test_an_index_that_no_one_wants_is_neither_ready_nor_missed(
+def test_unused_keyword_index_is_neither_ready_nor_missed(
     portal: Portal, make_services: Callable[..., Services], backend: str
 ) -> None:
     body = look(make_services(search={"keyword_backend": backend}))
@@ -137,7 +135,7 @@ def test_dead_endpoint_of_the_active_model_is_reported_although_another_is_confi
     assert (body["status"], body["embedder"]) == ("degraded", "unavailable")
 
 
-def test_dead_endpoint_is_reported_by_a_process_in_which_no_one_has_searched(
+def test_dead_endpoint_is_reported_by_a_process_that_has_not_searched(
     portal: Portal, make_services: Callable[..., Services]
 ) -> None:
     portal.add("The office closes at six.")
@@ -180,7 +178,7 @@ def test_endpoint_that_came_back_is_reported_without_a_search(
 # --- the re-ranking model -----------------------------------------------------------------------
 
 
-def test_re_ranking_model_that_is_not_there_is_reported_and_its_directory_is_not(
+def test_missing_reranker_is_reported_without_its_directory(
     make_services: Callable[..., Services],
 ) -> None:
     rerank = {"provider": "sentence-transformers", "model": "/srv/secret-place/cross-encoder"}
@@ -205,7 +203,7 @@ class Failing:
         return [0.0 for _ in chunks]
 
 
-def test_re_ranking_model_that_failed_a_search_is_reported_and_its_return_too(
+def test_reranker_that_failed_a_search_is_reported_and_its_return_too(
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     portal.add("The office closes at six.")
@@ -223,6 +221,6 @@ def test_re_ranking_model_that_failed_a_search_is_reported_and_its_return_too(
     assert look(broken.services)["status"] == "ok"
 
 
-def test_health_does_not_miss_re_ranking_that_is_off(portal: Portal) -> None:
+def test_health_does_not_miss_reranking_that_is_off(portal: Portal) -> None:
     body = look(portal.services)
     assert (body["status"], body["reranker"], body["reranking"]) == ("ok", None, None)

@@ -35,7 +35,7 @@ def office(portal: Portal) -> UUID:
 
 
 def text_of(answer: TestResponse) -> str:
-    """Return the visible text in one line."""
+    """Return the visible text on one line."""
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", answer.get_data(as_text=True))).split())
 
 
@@ -43,7 +43,7 @@ def headers(portal: Portal, user: User | None = None, language: str = "en") -> d
     return portal.headers(user) | {"Accept-Language": language}
 
 
-def test_result_says_why_it_is_there(client: FlaskClient, portal: Portal, office: UUID) -> None:
+def test_result_says_why_it_was_found(client: FlaskClient, portal: Portal, office: UUID) -> None:
     answer = client.get("/search?q=office+visitors", headers=headers(portal))
     words = text_of(answer)
     assert answer.status_code == 200
@@ -67,7 +67,7 @@ def test_row_deep_in_a_table_is_shown_below_its_header(client: FlaskClient, port
     assert re.findall(r'<th scope="col">(\w+)</th>', result) == ["Item", "Price", "Unit"]
 
 
-def test_header_that_an_excerpt_begins_with_is_shown_as_one(
+def test_table_header_at_the_start_of_an_excerpt_is_shown_as_a_header(
     client: FlaskClient, portal: Portal
 ) -> None:
     portal.add("Widget,Price\nHammer,30\nSaw,20", name="prices.csv")
@@ -108,7 +108,7 @@ def test_query_of_filters_alone_asks_for_a_word(
     assert "Add a word" in text_of(asked)
 
 
-def test_keyword_search_without_a_backend_says_so(
+def test_keyword_search_without_a_backend_reports_it(
     portal: Portal, office: UUID, make_services: Callable[..., Services]
 ) -> None:
     client = create_app(make_services(search={"keyword_backend": "off"})).test_client()
@@ -292,7 +292,7 @@ def test_results_are_grouped_and_weaker_ones_folded(client: FlaskClient, portal:
     assert "1 document with weaker matches" in weak
     assert "garden" in weak
     assert not weak.startswith(" open")
-    # What was unfolded stays so after Back, and when more results are asked for.
+    # Unfolded results stay unfolded after Back, and when more results are loaded.
     here = "/search?q=When+does+the+office+close%3F&n=20&weaker=1"
     fragment = {"HX-Request": "true", "HX-Target": "search-results"}
     shown = client.get(here, headers=headers(portal))
@@ -305,7 +305,7 @@ def test_results_are_grouped_and_weaker_ones_folded(client: FlaskClient, portal:
     assert "weaker=1" in more.headers["HX-Push-Url"]
 
 
-def test_note_without_a_good_match_calls_only_questions_so(
+def test_note_without_a_good_match_mentions_a_question_only_for_one(
     client: FlaskClient, portal: Portal, office: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     search = engine.search_or_words
@@ -332,14 +332,14 @@ def test_showing_more_after_a_weak_match_unfolds_the_weak_ones(
     for sent in ({}, fragment | {"HX-Current-URL": f"http://localhost{query}&n=2"}):
         answer = client.get(unescape(more[1]), headers=headers(portal) | sent)
         assert answer.text.partition('data-testid="weaker"')[2].startswith(" open")
-    # After a strong one there may be more of those.
+    # After a strong match, there may be more strong ones.
     page = client.get(f"{query}&n=1", headers=headers(portal)).text
     more = re.search(r'data-testid="show-more"\s+href="([^"]+)"', page)
     assert more is not None
     assert "weaker" not in more[1]
 
 
-def test_preview_is_of_the_first_result_that_is_not_folded(
+def test_preview_shows_the_first_result_that_is_not_folded(
     client: FlaskClient, portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     portal.add(OFFICE, name="handbook.md")
@@ -357,7 +357,7 @@ def test_preview_is_of_the_first_result_that_is_not_folded(
     assert ">handbook</a>" in preview
 
 
-def test_title_follows_a_search_and_typing_is_one_entry_of_the_history(
+def test_title_follows_a_search_and_typing_adds_one_history_entry(
     client: FlaskClient, portal: Portal, office: UUID
 ) -> None:
     fragment = {"HX-Request": "true", "HX-Target": "search-results"}
@@ -389,7 +389,7 @@ def test_facets_count_what_the_user_searches(client: FlaskClient, portal: Portal
         assert days == sorted(days)
 
 
-def test_chosen_facet_limits_the_results_and_other_values_stay_in_sight(
+def test_chosen_facet_limits_the_results_and_other_values_stay_visible(
     client: FlaskClient, portal: Portal
 ) -> None:
     for name in ("a.md", "b.txt"):

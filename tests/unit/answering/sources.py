@@ -1,4 +1,4 @@
-"""Sources for tests, with as little as a test needs to say."""
+"""Sources for tests, which state only what matters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A follow-up is searched for with what it leaves out."""
+"""A follow-up is searched with the words that it leaves out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def turns(*questions):
         ("年假怎么申请？", "为什么？", "年假"),
     ],
 )
-def test_what_the_question_points_back_to_is_carried_over(before, question, carried):
+def test_subject_that_a_question_refers_back_to_is_added(before, question, carried):
     query = search_query(turns(before), question)
     assert carried in query
     assert query.endswith(question)
@@ -97,7 +97,7 @@ def test_what_the_question_points_back_to_is_carried_over(before, question, carr
          "How many days off for business reasons?"),
     ],
 )  # fmt: skip
-def test_new_subject_is_asked_what_was_asked_of_the_one_before(before, question, query):
+def test_new_subject_replaces_that_of_the_previous_question(before, question, query):
     assert search_query(turns(before), question) == query
 
 
@@ -135,7 +135,7 @@ def test_a_pronoun_stands_for_a_person_in_its_own_question(question):
     )
 
 
-def test_column_of_the_row_before_is_asked_for_of_that_row():
+def test_question_about_a_column_is_about_the_row_just_quoted():
     rows = ["| 事项 | 负责人 | 截止日期 |", "| --- | --- | --- |", "| 写公告 | 赵敏 | 4月10日 |"]
     answer = "\n".join([*(f"> {row}" for row in rows), ">", "> [1]"])
     before = [Turn("user", "谁负责写公告？"), Turn("assistant", answer)]
@@ -153,7 +153,7 @@ def test_a_pronoun_stands_for_no_one_of_several_people():
     assert search_query(asked, "When did she join?") == "leads team When did she join?"
 
 
-def test_where_nothing_tells_what_is_replaced_the_new_subject_is_added():
+def test_new_subject_is_added_if_it_is_unclear_what_it_replaces():
     before = "How much can I spend on a hotel in London?"
     assert search_query(turns(before), "And meals?") == f"meals {before}"
     assert search_query(turns(before), "And elsewhere?") == f"elsewhere {before}"
@@ -181,11 +181,11 @@ def test_where_nothing_tells_what_is_replaced_the_new_subject_is_added():
         ("What is Anna Berg's phone number?", "And Tom's?", "Tom's"),
     ],
 )
-def test_subject_that_is_no_other_one_is_added(before, question, added):
+def test_subject_that_replaces_no_other_is_added(before, question, added):
     assert search_query(turns(before), question) == f"{added} {before}"
 
 
-def test_nearness_in_meaning_decides_between_several():
+def test_similarity_decides_which_subject_is_replaced():
     def likeness(name, texts):
         assert (name, texts) == ("meals", ["hotel", "London"])
         return [0.86, 0.83]
@@ -203,7 +203,7 @@ def test_nearness_in_meaning_decides_between_several():
         ("打印机在几楼？", "会议室呢？", "楼", "会议室在几楼？"),
     ],
 )  # fmt: skip
-def test_verbs_and_what_is_asked_are_no_subject(before, question, nearest, query):
+def test_verbs_and_question_words_are_not_subjects(before, question, nearest, query):
     def likeness(name, texts):
         return [0.9 if nearest in text else 0.8 for text in texts]
 
@@ -230,11 +230,11 @@ def test_each_new_subject_replaces_the_one_before():
         ("自行车的密码是多少？", "总经理是谁？"),
     ],
 )
-def test_what_stands_alone_is_left_as_it_is(before, question):
+def test_question_that_stands_alone_is_unchanged(before, question):
     assert search_query(turns(before), question) == question
 
 
-def test_first_question_is_left_as_it_is():
+def test_first_question_is_unchanged():
     assert search_query([], "And its capital?") == "And its capital?"
 
 
@@ -251,14 +251,14 @@ def test_query_stays_short():
 BEFORE = turns("What is the population of France?")
 
 
-def test_model_words_it_when_it_is_asked():
+def test_model_rewrites_a_follow_up():
     chat = ScriptedChatModel(["What is the capital", " of France?"])
     assert rewritten(chat, BEFORE, "And its capital?") == "What is the capital of France?"
     assert chat.requests[0].sources == ()
     assert chat.requests[0].turns[-1] == Turn("user", "And its capital?")
 
 
-def test_what_the_model_is_shown_for_it_is_bounded_and_has_no_markers():
+def test_history_shown_to_the_rewriting_model_is_bounded():
     long = [*turns("What is the population of France?")] * 2
     long = [Turn(one.role, one.content + " More [1]." * 2000) for one in long] + BEFORE
     chat = ScriptedChatModel(["What is the capital of France?"])
@@ -268,7 +268,7 @@ def test_what_the_model_is_shown_for_it_is_bounded_and_has_no_markers():
     assert sum(token_bound(turn.content) for turn in request.turns) <= 1000
 
 
-def test_model_is_not_asked_where_the_question_stands_alone():
+def test_model_is_not_asked_if_the_question_stands_alone():
     chat = ScriptedChatModel(["nonsense"])
     question = "How is the HNSW index built in PostgreSQL?"
     assert rewritten(chat, BEFORE, question) == question
@@ -285,7 +285,7 @@ def test_rule_decides_when_the_model_fails(script):
     assert query == search_query(BEFORE, "And its capital?")
 
 
-def test_rule_decides_when_the_model_is_late_and_the_model_is_left():
+def test_rule_decides_when_the_model_is_late_and_its_stream_is_closed():
     chat = ScriptedChatModel([Heartbeat()] * 3 + ["late"])
     query = rewritten(chat, BEFORE, "And its capital?", timeout_s=0.0)
     assert query == search_query(BEFORE, "And its capital?")
@@ -293,7 +293,7 @@ def test_rule_decides_when_the_model_is_late_and_the_model_is_left():
 
 
 @pytest.mark.parametrize("question", ["没休完怎么办？", "超过了怎么办", "忘了申请怎么办？"])
-def test_question_without_a_subject_is_about_the_one_before(question):
+def test_question_without_a_subject_gets_the_previous_one(question):
     assert search_query(turns("年假有几天？"), question) == f"年假 {question}"
 
 
@@ -303,7 +303,7 @@ def test_long_message_stands_alone():
 
 
 @pytest.mark.parametrize("language", ["simple", "german"])
-def test_words_of_asking_are_not_carried_over_with_any_stemmer(language):
+def test_question_words_are_not_carried_over_with_any_stemmer(language):
     analyse_in(language)
     try:
         query = search_query(

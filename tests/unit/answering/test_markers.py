@@ -46,7 +46,7 @@ def content_of(text):
         ("Great![1] Really![2](http://e.com/a.png)", "Great![1] Really![2]", (1, 2)),
     ],
 )
-def test_what_names_a_source_is_counted_by_first_use(written, shown, order):
+def test_sources_are_numbered_by_first_use(written, shown, order):
     content, found, _ = read(written)
     assert (content, found) == (shown, order)
 
@@ -61,7 +61,7 @@ def test_what_names_a_source_is_counted_by_first_use(written, shown, order):
         ("Around [1[9]] it.", "Around [1 ] it."),
     ],
 )
-def test_markers_that_name_nothing_are_removed(written, shown):
+def test_markers_without_a_source_are_removed(written, shown):
     assert content_of(written) == shown
 
 
@@ -86,7 +86,7 @@ def test_lone_backtick_opens_no_code():
     assert order == (1, 2)
 
 
-def test_escaped_brackets_are_no_marker_and_read_as_none():
+def test_escaped_brackets_are_not_a_marker():
     content, order, _ = read(r"Literally \[1\] and \[2].")
     assert order == ()
     assert shown_markers(content) == []
@@ -110,7 +110,7 @@ def test_escaped_brackets_are_no_marker_and_read_as_none():
         "[text](//evil.example/secret)",
     ],
 )
-def test_addresses_go_and_words_stay(written):
+def test_addresses_of_links_are_removed(written):
     content = content_of(f"See {written} now")
     assert "evil" not in content
     assert "secret" not in content
@@ -135,7 +135,7 @@ def test_addresses_go_and_words_stay(written):
         "  ```\n[x](http://evil.example)\n  ```\n![y](http://evil.example)",
     ],
 )
-def test_nothing_of_an_answer_becomes_a_link_or_a_picture(written):
+def test_no_text_of_an_answer_becomes_a_link_or_a_picture(written):
     assert_inert(content_of(written))
 
 
@@ -145,7 +145,7 @@ def assert_inert(content):
         assert tag not in page, (content, page)
 
 
-def test_every_cut_of_the_stream_gives_the_same_answer():
+def test_answer_is_the_same_wherever_the_stream_is_cut():
     text = (
         "See [2] and 【1†a.md】, `x[3]`, [9], [t](http://e.com/a_(b)) ![i](x) \\[4\\] < b\n"
         "```py\nf[1](x)\n```\n[^5]: note\n  - [1-3] <b>！[3]\n`open [1]\nend [[2]]"
@@ -162,7 +162,7 @@ PARTS += ["[f]: http://e\n", "[f]", "\n\n", "| a | b |\n|---|---|\n| ", " | ", "
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_random_texts_hold_what_is_promised(seed):
+def test_random_texts_keep_all_guarantees(seed):
     choose = random.Random(seed)
     for _ in range(400):
         text = "".join(choose.choice(PARTS) for _ in range(choose.randrange(1, 25)))
@@ -184,7 +184,7 @@ def test_text_is_not_held_back_for_long():
     assert stream.feed("2]")[-1].marker == 1
 
 
-def test_sources_found_later_can_be_named():
+def test_sources_found_later_can_be_cited():
     stream = MarkerStream(SOURCES[:1])
     assert "".join(piece.text for piece in stream.feed("x [4]")) == "x"
     stream.add_sources([source(4)])
@@ -203,20 +203,20 @@ def test_a_long_answer_is_read_in_linear_time():
     assert time.process_time() - began < 10
 
 
-def test_open_brackets_of_an_address_are_read_at_once():
+def test_open_brackets_of_an_address_are_read_quickly():
     """Not in exponential time, which would stop the process."""
     pieces = [*(stream := MarkerStream([])).feed("[a](" + "(aaaa" * 300 + " x"), *stream.close()]
     assert "(aaaa(aaaa" in "".join(piece.text for piece in pieces)
 
 
 @pytest.mark.parametrize("held", ["[", "[1", "【2", "[来源"])
-def test_text_that_is_cut_within_a_marker_ends_before_it(held):
+def test_text_cut_within_a_marker_ends_before_it(held):
     stream = MarkerStream(SOURCES)
     pieces = [*stream.feed(f"Three days{held}"), *stream.close(is_cut=True)]
     assert "".join(piece.text for piece in pieces) == "Three days"
 
 
-def test_text_that_is_cut_elsewhere_keeps_its_brackets():
+def test_text_cut_elsewhere_keeps_its_brackets():
     stream = MarkerStream(SOURCES)
     pieces = [*stream.feed("Three [x] days [1]"), *stream.close(is_cut=True)]
     assert "".join(piece.text for piece in pieces) == "Three [x] days [1]"

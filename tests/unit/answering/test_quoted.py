@@ -21,13 +21,13 @@ ANSWER = """Quoted from your documents:
 """
 
 
-def test_lines_of_quotations_come_without_markers():
+def test_quoted_lines_have_no_markers():
     lines = quoted_lines(ANSWER)
     assert "Ann Lee keeps the keys." in lines
     assert not [line for line in lines if line.startswith((">", "Quoted")) or "[" in line]
 
 
-def test_tables_come_with_their_cells_in_place():
+def test_quoted_tables_keep_their_cells_in_place():
     (first, second) = quoted_tables(quoted_lines(ANSWER))
     assert first.header == ["", "Owner"]
     assert first.rows == [["Laptop", "Tom Reed"], ["Badge", ""]]

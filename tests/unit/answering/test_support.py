@@ -1,4 +1,4 @@
-"""Sentences are compared with what they cite."""
+"""Sentences of an answer are compared with the sources that they cite."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def judged(content, cited):
         "**Berlin** is where two engineers *founded* the company [1].",
     ],
 )
-def test_what_the_source_says_is_supported(content):
+def test_claim_of_the_source_is_supported(content):
     assert set(judged(content, {1: EN}).values()) == {True}
 
 
@@ -75,14 +75,14 @@ def test_chinese_percentages_and_large_numbers_are_compared(content, source):
         "The company was not founded in 1998 by two engineers in Berlin [1].",
     ],
 )
-def test_other_figures_other_things_and_denials_are_not_supported(content):
+def test_other_figures_other_claims_and_negations_are_not_supported(content):
     assert set(judged(content, {1: EN}).values()) == {False}
 
 
 @pytest.mark.parametrize(
     "content", ["员工可以将年假结转到次年[1]。", "年假每年为二十天[1]。", "公司去年被收购了[1]。"]
 )
-def test_chinese_that_the_source_does_not_say_is_not_supported(content):
+def test_chinese_claim_that_is_not_in_the_source_is_not_supported(content):
     assert set(judged(content, {1: ZH}).values()) == {False}
 
 
@@ -110,7 +110,7 @@ def test_sentence_that_cites_the_wrong_source_is_not_supported():
         "文档中没有提到董事长是谁。",
     ],
 )
-def test_what_claims_nothing_is_not_judged(content):
+def test_text_without_a_claim_is_not_judged(content):
     assert set(judged(content, {1: EN}).values()) <= {None}
 
 
@@ -120,7 +120,7 @@ def test_other_language_is_judged_by_figures_alone():
     assert set(judged("公司由两位工程师在1997年创办[1]。", {1: EN}).values()) == {False}
 
 
-def test_markers_behind_the_stop_belong_to_the_sentence_before():
+def test_markers_after_the_full_stop_belong_to_the_sentence_before():
     content = "公司成立于1998年。[1]员工不得结转年假。[2][1]\n\nNew line [2]."
     found = check(content, {1: ZH, 2: ZH})
     assert [one.markers for one in found] == [(1,), (2, 1), (2,)]
@@ -143,11 +143,11 @@ def test_check_is_fast():
     assert time.process_time() - began < 0.2
 
 
-def test_number_of_a_list_claims_nothing():
+def test_number_of_a_list_is_not_a_claim():
     content = "1. The company was founded in 1998 [1].\n2. Two engineers founded it in Berlin [1]."
     assert False not in judged(content, {1: EN}).values()
 
 
-def test_long_row_of_chinese_digits_is_no_number():
+def test_long_row_of_chinese_digits_is_not_a_number():
     checked = check("It is 5 元 today [1].", {1: "一" * 4400 + "万一元"})
     assert len(checked) == 1

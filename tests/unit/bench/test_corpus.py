@@ -23,7 +23,7 @@ SIZE, SEED = 200, 7
 
 
 class _Kept:
-    """What a corpus reads from its files."""
+    """The data that a corpus reads from its files."""
 
     def __init__(self, arrays: dict[str, object], **made: object) -> None:
         self._arrays = arrays
@@ -54,7 +54,7 @@ def corpus(make_services: Callable[..., Services], monkeypatch: pytest.MonkeyPat
     access = loading.Access.draw(plan, owner=people[0], keeper=people[1])
     told: list[str] = []
     write = partial(write_all, plan, processes=1)
-    # The first call is interrupted after a block.
+    # Interrupt the first call after one block.
     with pytest.raises(InterruptedError):
         loading.load(services, plan, lambda _: _interrupted(write()), access, log=told.append)
     texts = loading.load(services, plan, lambda done: write(done=done), access, log=told.append)
@@ -83,7 +83,7 @@ def _with_questions(services: Services, vectors: dict[str, np.ndarray]) -> Servi
     return replace(services, embedder=embedder, calibration=Calibration.for_model(embedder))
 
 
-def test_what_is_stored_is_what_was_planned(corpus: Corpus) -> None:
+def test_stored_corpus_matches_the_plan(corpus: Corpus) -> None:
     with psycopg.connect(corpus.services.database.conninfo) as connection:
         rows = connection.execute(
             """
@@ -125,7 +125,7 @@ def test_a_question_that_was_not_prepared_is_an_error() -> None:
         PreparedQuestions({}).embed_query("never prepared")
 
 
-def test_a_corpus_is_rebuilt_when_what_made_it_changed(
+def test_corpus_is_rebuilt_when_its_inputs_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = outline(50, SEED, background.load(PreparedQuestions({})))

@@ -12,7 +12,7 @@ from portal.ingest.limits import FileToRead
 from portal.ingest.media_types import sniff_file
 
 
-def test_time_within_another_part_counts_for_the_inner_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nested_time_counts_only_for_the_inner_part(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
 
     def work(seconds: float) -> None:

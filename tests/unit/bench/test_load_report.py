@@ -1,4 +1,4 @@
-"""The tables of a load test say what the requests and the samples say."""
+"""The tables of a load test match its requests and samples."""
 
 from __future__ import annotations
 
@@ -52,21 +52,21 @@ def test_no_recovery_is_reported_as_none(run: report.Run) -> None:
     )
 
 
-def test_users_a_core_are_counted_by_the_time_of_processors(run: report.Run) -> None:
+def test_users_per_core_are_computed_from_processor_time(run: report.Run) -> None:
     rows = dict(report.capacity_rows(run)[1:])
-    # A request a second by half a core: two a second and core, each of a person's ten seconds.
+    # Half a core serves 1 request/s, so a core serves 2: 20 users with one request in 10 s each.
     assert float(rows["cores in use (web, worker, PostgreSQL)"]) == 0.5
     people = int(rows["people a core, one request in 10 s"])
     assert people == pytest.approx(20, abs=1)
     assert rows["chunks a GB of disk"] == "1,000"
 
 
-def test_the_table_of_resources_holds_figures_only(run: report.Run) -> None:
+def test_table_of_resources_contains_only_figures(run: report.Run) -> None:
     cells = [cell for _, *row in report.resource_rows(run)[1:] for cell in row if cell]
     assert all(float(cell) >= 0 for cell in cells)
 
 
-def test_the_page_says_how_long_and_under_what_it_ran(run: report.Run) -> None:
+def test_page_states_the_duration_and_the_load(run: report.Run) -> None:
     text = report.page_text(run)
     assert "8 people" in text
     assert "1 minutes" in text

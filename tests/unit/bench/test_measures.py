@@ -10,7 +10,7 @@ from bench.timing import Contender, Samples, alternate
 from bench.truth import recall
 
 
-def test_the_best_come_first_and_what_is_not_allowed_never() -> None:
+def test_best_come_first_and_forbidden_ones_never() -> None:
     scores = np.array([0.1, -np.inf, 0.9, 0.5], np.float32)
     assert best_first(scores, 2).tolist() == [2, 3]
     assert best_first(scores, 9).tolist() == [2, 3, 0]

@@ -91,7 +91,7 @@ def test_tables_hold_every_figure() -> None:
         assert expected in written.getvalue()
 
 
-def test_only_what_stands_between_the_marks_of_the_page_is_renewed(tmp_path: Path) -> None:
+def test_only_text_between_the_marks_of_the_page_is_replaced(tmp_path: Path) -> None:
     page = tmp_path / "performance.md"
     page.write_text(
         "# Prose\n\n<!-- bench: machine -->\nold\n<!-- /bench -->\nmore\n"
@@ -137,7 +137,7 @@ def test_scales_span_their_values() -> None:
     assert linear(1.0).place(0.25) == 0.25
 
 
-def test_a_selectivity_that_no_corpus_has_and_a_missing_page_are_refused(
+def test_unknown_selectivity_and_missing_page_are_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(SystemExit):
@@ -179,7 +179,7 @@ INGEST: dict[str, Any] = {
 }
 
 
-def test_a_run_of_ingest_alone_renews_only_its_own_tables(tmp_path: Path) -> None:
+def test_ingest_run_updates_only_its_own_tables(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     names = ("search", "ingest_corpus", "ingest", "ingest_parts", "ingest_model")
     page.write_text("".join(f"<!-- bench: {name} -->\nold\n<!-- /bench -->\n" for name in names))
@@ -194,7 +194,7 @@ def test_a_run_of_ingest_alone_renews_only_its_own_tables(tmp_path: Path) -> Non
     assert parse(["--ingest"]).sizes == ()
 
 
-def test_v1_alone_renews_its_table_and_says_whether_a_goal_is_met(tmp_path: Path) -> None:
+def test_v1_run_updates_its_table_and_says_whether_a_goal_is_met(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
         "".join(f"<!-- bench: {n} -->\nold\n<!-- /bench -->\n" for n in ("search", "v1"))
@@ -217,7 +217,7 @@ def test_v1_alone_renews_its_table_and_says_whether_a_goal_is_met(tmp_path: Path
     assert parse([]).v1 is None
 
 
-def test_pages_alone_renew_their_table_and_say_whether_the_goal_is_met(tmp_path: Path) -> None:
+def test_pages_run_updates_its_table_and_says_whether_the_goal_is_met(tmp_path: Path) -> None:
     page = tmp_path / "performance.md"
     page.write_text("<!-- bench: pages -->\n<!-- /bench -->\n", encoding="utf-8")
     times = {"paint_p50_ms": 16.0, "shown_p50_ms": 90.4, "shown_p95_ms": 210.6, "count": 25}
@@ -257,7 +257,7 @@ def test_tables_of_folders_have_a_cell_for_each_column() -> None:
     assert (options.sizes, options.ingest, options.v1, options.folders) == ((), False, False, True)
 
 
-def test_upkeep_alone_renews_its_table(tmp_path: Path) -> None:
+def test_upkeep_run_updates_its_table(tmp_path: Path) -> None:
     page = tmp_path / "performance.md"
     page.write_text("<!-- bench: upkeep -->\n<!-- /bench -->\n")
     upkeep = {

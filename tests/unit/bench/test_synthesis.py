@@ -24,13 +24,13 @@ def test_the_same_seed_plans_the_same_corpus(plan: Outline) -> None:
     assert not np.array_equal(plan.vectors, other.vectors)
 
 
-def test_a_corpus_has_just_as_many_chunks_as_asked_for(plan: Outline) -> None:
+def test_corpus_has_exactly_the_requested_number_of_chunks(plan: Outline) -> None:
     assert plan.chunk_count == len(plan.vectors) == SIZE
     assert plan.document_of.max() == plan.document_count - 1
     assert 4 < SIZE / plan.document_count < 6
 
 
-def test_vectors_have_unit_length_and_the_cosines_of_the_model_they_stand_for(
+def test_vectors_have_unit_length_and_the_cosines_of_the_real_model(
     plan: Outline,
 ) -> None:
     assert np.allclose(np.linalg.norm(plan.vectors, axis=1), 1, atol=1e-5)
@@ -39,7 +39,7 @@ def test_vectors_have_unit_length_and_the_cosines_of_the_model_they_stand_for(
     among = {
         kind: cosines[np.ix_(of_language == kind, of_language == kind)].mean() for kind in (0, 1)
     }
-    # multilingual-e5-small: .85 among Chinese passages, .80 among English ones.
+    # multilingual-e5-small: .85 among Chinese chunks, .80 among English ones.
     assert among[0] == pytest.approx(0.85, abs=0.04)
     assert among[1] == pytest.approx(0.80, abs=0.04)
 

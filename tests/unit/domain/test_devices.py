@@ -1,4 +1,4 @@
-"""What a user agent says of a device."""
+"""The device that a user agent names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AGENTS = {
 
 
 @pytest.mark.parametrize(("user_agent", "expected"), AGENTS.items())
-def test_device_is_read_off_the_user_agent(
+def test_device_is_read_from_the_user_agent(
     user_agent: str, expected: tuple[str | None, str | None]
 ) -> None:
     assert parse_device(user_agent) == Device(*expected)

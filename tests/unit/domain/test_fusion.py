@@ -1,4 +1,4 @@
-"""Fusion gives what the NumPy reference gives, in parts that add up."""
+"""Fusion matches the NumPy reference, and its parts add up to the score."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_best_chunk_by_words_scores_1() -> None:
 
 
 def preferred(merits: list[float], wanted: set[int], boost: float = 0.05) -> list[int]:
-    """Return places in the order of a fusion by ranks, which sees no difference of merits."""
+    """Return places in the order of RRF, which ignores `merits`, after preferring `wanted`."""
     places = range(len(merits))
     ranked = fuse([Offer(str(place), vector_rank=place + 1) for place in places], RRF)
     by_id = {str(place): merit for place, merit in enumerate(merits)}
@@ -80,7 +80,7 @@ def preferred(merits: list[float], wanted: set[int], boost: float = 0.05) -> lis
     return [int(one.offer.id) for one in found]
 
 
-def test_preferred_chunk_passes_equals_and_near_equals_alone() -> None:
+def test_preferred_chunk_passes_only_equals_and_near_equals() -> None:
     assert preferred([0.5, 0.5], {1}) == [1, 0]
     assert preferred([0.53, 0.5], {1}) == [1, 0]
     assert preferred([0.53, 0.5], {1}, boost=0.02) == [0, 1]
@@ -96,7 +96,7 @@ def test_preferred_chunks_keep_their_order_and_gain_few_places() -> None:
     assert order.index(len(many) - 1) == len(many) - 1 - MAX_PLACES_GAINED
 
 
-def test_words_of_the_best_decide_between_near_equals() -> None:
+def test_proximity_decides_between_near_equals() -> None:
     found = offers(LIKENESS, BM25)
     ranked = fuse(found, Ranking(), SCALE)
     first, second = (one.offer.id for one in ranked[:2])
@@ -106,6 +106,6 @@ def test_words_of_the_best_decide_between_near_equals() -> None:
     assert [one.offer.id for one in same] == [one.offer.id for one in ranked]
 
 
-def test_scores_stay_within_one_however_many_words_are_translated() -> None:
+def test_proximity_keeps_scores_within_one() -> None:
     perfect = fuse(offers(np.array([2.0, 0.1]), np.array([9.0, 1.0])), Ranking(), SCALE)
     assert all(0 <= one.score <= 1 for one in add_proximity(perfect, [1.0, 1.0], Ranking()))

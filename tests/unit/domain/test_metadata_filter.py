@@ -1,4 +1,4 @@
-"""Reading filters of metadata: what programs write, and what is refused in words."""
+"""Parsing of metadata filters: the accepted forms, and those refused with an explanation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_value_alone_means_equality() -> None:
     assert parse_filter({"source_file": "x.pdf"}) == Membership(("source_file",), ("x.pdf",))
 
 
-def test_several_fields_and_operators_all_have_to_hold() -> None:
+def test_all_of_several_fields_and_operators_must_match() -> None:
     assert parse_filter({"page_number": {"$gte": 3, "$lt": 9}, "draft": False}) == All(
         (
             Comparison(("page_number",), Operator.GTE, 3),
@@ -84,7 +84,7 @@ def test_and_with_or_nest() -> None:
 
 
 @pytest.mark.parametrize("empty", [None, {}, []])
-def test_empty_filter_narrows_nothing(empty: Any) -> None:
+def test_empty_filter_excludes_nothing(empty: Any) -> None:
     assert parse_filter(empty) is None
 
 
@@ -162,7 +162,7 @@ def test_limits_are_those_of_the_caller() -> None:
     parse_filter({"$or": [{"a": 1}] * 70}, max_conditions=70)
 
 
-def test_programs_may_ask_with_all_that_they_hold() -> None:
+def test_programs_may_filter_by_many_more_values() -> None:
     many = list(range(values.MAX_FILTER_VALUES))
     wanted = values.record_filter(where={"a.b": {"$in": many}}).metadata
     assert wanted == Membership(("a.b",), tuple(many))
@@ -176,7 +176,7 @@ def test_programs_may_ask_with_all_that_they_hold() -> None:
             values.record_filter(where=wrong)
 
 
-def test_no_value_of_a_filter_is_in_the_statement() -> None:
+def test_filter_values_are_never_in_the_statement() -> None:
     hostile = "'; DROP TABLE documents; --"
     wanted = parse_filter(
         {
@@ -194,11 +194,11 @@ def test_no_value_of_a_filter_is_in_the_statement() -> None:
 
 
 @pytest.mark.parametrize("nothing", [None, {}])
-def test_empty_filter_has_no_condition(nothing: Any) -> None:
+def test_empty_text_filter_has_no_condition(nothing: Any) -> None:
     assert parse_text_filter(nothing) is None
 
 
-def test_conditions_nest() -> None:
+def test_text_conditions_nest() -> None:
     written = {
         "$and": [
             {"$contains": "leave"},
@@ -238,6 +238,6 @@ def _nested(depth: int) -> dict[str, Any]:
         _nested(7),
     ],
 )
-def test_meaningless_filter_is_refused(wrong: Any) -> None:
+def test_invalid_text_filter_is_refused(wrong: Any) -> None:
     with pytest.raises(InvalidInput):
         parse_text_filter(wrong)

@@ -1,4 +1,4 @@
-"""A few documents are announced at once, an import together."""
+"""A few documents are announced at once, those of an import together."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from portal.domain.documents.notifications import (
         (MANY_IN_WORK, MAX_HELD_S, True),
     ],
 )
-def test_jobs_in_work_delay_notes_but_not_for_ever(
+def test_jobs_in_progress_delay_notifications_but_not_forever(
     in_work: int, waiting_s: float | None, is_due: bool
 ) -> None:
     assert NotificationState(unread=3, in_work=in_work, waiting_s=waiting_s).is_due is is_due

@@ -1,4 +1,4 @@
-"""What clients of OpenAI's protocol have in common."""
+"""Functions shared by the clients of OpenAI's protocol."""
 
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -20,11 +20,11 @@ from portal.domain.openai_protocol import authorization, retry_after_s
         ("1 Jan 9999999999 0:0", 0),
     ],
 )
-def test_retry_after_in_seconds(header, seconds):
+def test_retry_after_is_read_in_seconds(header, seconds):
     assert retry_after_s(header) == seconds
 
 
-def test_retry_after_as_a_date():
+def test_retry_after_is_read_as_a_date():
     then = datetime.now(UTC) + timedelta(seconds=20)
     assert retry_after_s(format_datetime(then, usegmt=True)) == pytest.approx(20, abs=2)
     assert retry_after_s(format_datetime(then - timedelta(hours=1), usegmt=True)) == 0

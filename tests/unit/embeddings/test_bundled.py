@@ -51,12 +51,12 @@ def test_text_after_a_nul_still_counts(embedder):
     assert not np.allclose(embedder.embed_query("a\0cat"), embedder.embed_query("a"))
 
 
-def test_input_is_bounded_after_normalising_too():
+def test_input_is_also_bounded_after_normalising():
     assert len(clean_beginning("\ufdfa" * MAX_CHARACTERS, MAX_CHARACTERS)) == MAX_CHARACTERS
 
 
 def in_a_fork(embedder: BundledEmbedder) -> str:
-    """Return what embedding gives in a forked child: a count of numbers, or the error."""
+    """Embed in a forked child; return its count of numbers or its error message."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -108,7 +108,7 @@ def slow_embedder(monkeypatch, gate, *, timeout_s):
     return embedder
 
 
-def test_question_waits_for_a_load_no_longer_than_it_may_where_users_are_served(monkeypatch):
+def test_query_waits_for_a_load_only_for_its_timeout_while_serving_users(monkeypatch):
     monkeypatch.setattr(loading, "_serves", threading.Event())
     loading.begin_to_serve()
     gate = threading.Event()
@@ -123,7 +123,7 @@ def test_question_waits_for_a_load_no_longer_than_it_may_where_users_are_served(
     assert embedder.embed_query("hello").shape == (384,)
 
 
-def test_question_waits_to_the_end_of_a_load_where_no_one_is_served(monkeypatch):
+def test_query_waits_until_the_model_is_loaded_while_serving_no_one(monkeypatch):
     gate = threading.Event()
     embedder = slow_embedder(monkeypatch, gate, timeout_s=0.05)
     threading.Timer(0.5, gate.set).start()

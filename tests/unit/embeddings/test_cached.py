@@ -17,7 +17,7 @@ class Counting(HashingEmbedder):
         return super().embed_query(text)
 
 
-def test_question_asked_again_is_not_embedded_again():
+def test_repeated_query_is_embedded_once():
     model = Counting()
     cached = CachedQueries(model)
     assert cached.embed_query("a b").tolist() == cached.embed_query("a b").tolist()
@@ -47,7 +47,7 @@ def test_many_threads_get_right_vectors():
     assert all((v == plain.embed_query(t)).all() for v, t in zip(found, texts, strict=True))
 
 
-def test_health_is_that_of_the_last_call_of_the_model():
+def test_health_is_that_of_the_last_model_call():
     class Moody(HashingEmbedder):
         error = None
 

@@ -39,7 +39,7 @@ def bundled(loaded_model):
     return embedder, Calibration.for_model(embedder)
 
 
-def test_background_of_the_bundled_model_is_shipped_for_the_texts_as_they_are(monkeypatch):
+def test_shipped_background_of_the_bundled_model_matches_its_texts(monkeypatch):
     def refuse(_embedder):
         raise AssertionError("the background is embedded anew: ship its vectors again")
 
@@ -49,7 +49,7 @@ def test_background_of_the_bundled_model_is_shipped_for_the_texts_as_they_are(mo
     assert calibration.source == "fitted"
 
 
-def test_background_has_as_many_texts_in_both_languages():
+def test_background_has_equally_many_texts_in_both_languages():
     for kind, count in (("passages", 64), ("questions", 32)):
         for language in backgrounds.LANGUAGES:
             lines = backgrounds.texts(language, kind)
@@ -64,7 +64,7 @@ def test_other_models_background_is_embedded_once_and_kept(tmp_path, monkeypatch
     assert Calibration.for_model(HashingEmbedder(), tmp_path).ready
 
 
-def test_constants_that_one_portal_adopts_are_not_anothers(tmp_path):
+def test_constants_adopted_by_one_portal_do_not_affect_another(tmp_path):
     Calibration.for_model(HashingEmbedder(), tmp_path)  # Keeps the background.
     one, other = (Calibration.for_model(HashingEmbedder(), tmp_path) for _ in range(2))
     one.adopt({"lead": {"factor": 2, "shift": 0}})
@@ -77,7 +77,7 @@ def test_damaged_background_is_embedded_again(tmp_path):
     assert Calibration.for_model(embedder, tmp_path).ready
 
 
-def test_model_that_does_not_answer_leaves_the_question_as_it_is(tmp_path):
+def test_model_that_does_not_answer_leaves_the_query_vector_unchanged(tmp_path):
     calibration = Calibration.for_model(Silent(), tmp_path)
     question = Silent().embed_query("anything")
     assert not calibration.ready
@@ -87,7 +87,7 @@ def test_model_that_does_not_answer_leaves_the_question_as_it_is(tmp_path):
 
 @pytest.mark.parametrize("question", ["图书馆几点关门？", "When does the library close?"])
 def test_question_finds_its_answer_among_chunks_of_its_language(bundled, question):
-    """The plain cosine fails at this: it prefers any passage in the question's language."""
+    """The plain cosine fails at this: it prefers any chunk in the question's language."""
     embedder, calibration = bundled
     is_chinese = question.startswith("图")
     answer, others = (ANSWER_EN, OTHER_ZH) if is_chinese else (ANSWER_ZH, OTHER_EN)
@@ -132,14 +132,14 @@ def _confidences(bundled, question, chunks, words):
     return calibration.confidences(statistics, evidence, calibration.text_scale(2, len(chunks)))
 
 
-def test_first_document_of_a_corpus_is_already_reported_from_an_answer_to_nothing(bundled):
+def test_confidence_separates_answers_already_with_one_document(bundled):
     scale = Calibration.text_scale(2, 1)
     [answered] = _confidences(bundled, "图书馆几点关门？", [ANSWER_ZH], [0.6 * scale])
     [unanswered] = _confidences(bundled, "茶壶多少钱一把？", [ANSWER_ZH], [0.0])
     assert answered > 0.5 > unanswered
 
 
-def test_answer_in_another_language_is_not_held_down_by_the_words_it_cannot_share(bundled):
+def test_answer_in_another_language_loses_no_confidence_for_missing_words(bundled):
     question, weighings = "图书馆几点关门？", load_weighings(E5)
     [across] = _confidences(bundled, question, [ANSWER_EN], [0.0])
     [wrong] = _confidences(bundled, question, [OTHER_EN], [0.0])
@@ -149,7 +149,7 @@ def test_answer_in_another_language_is_not_held_down_by_the_words_it_cannot_shar
     assert across > 5 * as_if_shared
 
 
-def test_chunks_of_one_document_do_not_lower_each_other():
+def test_chunks_of_one_document_do_not_lower_each_others_confidence():
     calibration = Calibration.for_model(HashingEmbedder())
 
     def second(document):
@@ -206,10 +206,10 @@ def test_across_languages_missing_words_cost_nothing_and_common_ones_count():
     assert weighings.confidence(without) < weighings.confidence(without, same_language=False)
 
 
-def test_level_of_the_field_needs_no_corpus_and_leaves_out_what_is_nearest():
+def test_field_level_needs_no_corpus_and_ignores_the_nearest():
     background = [0.1] * 31
     assert field_level([], background) == pytest.approx(0.1)
-    # Ten passages on the right subject are not what a result stands out from.
+    # Ten chunks on the right subject do not raise the level that results stand out from.
     assert field_level([0.9] * 10, background) == pytest.approx(0.1)
     assert field_level([0.9] * 10 + [0.5] * 21, background) == pytest.approx(0.5)
 
@@ -228,7 +228,7 @@ def test_confidence_does_not_depend_on_how_many_results_are_returned():
     assert few == pytest.approx(many)
 
 
-def test_share_of_words():
+def test_coverage_is_the_share_of_query_terms():
     assert coverage(("a", "b", "c", "d"), "d a x") == pytest.approx(0.5)
     assert coverage((), "a") == 0
 
@@ -252,11 +252,11 @@ def test_share_of_words():
         ("forty chairs", "chairs", False),
     ],
 )
-def test_codes_of_a_question_that_a_chunk_lacks(question: str, chunk: str, lacks: bool) -> None:
+def test_missing_codes_of_a_question_are_recognised(question: str, chunk: str, lacks: bool) -> None:
     assert lacks_code(query_terms(question), index_terms(chunk)) is lacks
 
 
-def test_a_chunk_without_the_code_is_no_confident_result() -> None:
+def test_chunk_without_the_code_has_low_confidence() -> None:
     calibration = Calibration(background=None, weighings=load_weighings("any"))
     both = [
         Evidence("a", "en", keyword=9.0, coverage=1.0),

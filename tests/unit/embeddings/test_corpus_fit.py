@@ -1,4 +1,4 @@
-"""Constants of confidence for a model that comes without."""
+"""Confidence constants, fitted to the corpus, for a model that ships without them."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ def constants(calibration):
     return corpus_fit.fit(calibration, vectors, ["en"] * len(TEXTS))
 
 
-def test_too_few_chunks_say_nothing_about_a_model(calibration):
+def test_too_few_chunks_give_no_constants(calibration):
     few = HashingEmbedder().embed_chunks(TEXTS[:49])
     assert corpus_fit.fit(calibration, few, ["en"] * 49) is None
 
 
-def test_model_without_constants_takes_those_of_the_corpus_and_reports_it(calibration, constants):
+def test_model_without_constants_adopts_those_of_the_corpus(calibration, constants):
     assert calibration.source == "borrowed"
     calibration.adopt(constants)
     assert calibration.source == "corpus"
     assert not calibration.fitted
 
 
-def test_constants_of_the_corpus_bring_leads_to_the_usual_scale(calibration, constants):
-    """The same lead means more by a model whose unrelated results stand out less."""
+def test_corpus_constants_scale_the_lead(calibration, constants):
+    """The same lead means more from a model whose unrelated results stand out less."""
     statistics = calibration.query_statistics(HashingEmbedder().embed_query("tides"), "tides")
     evidence = [Evidence("a", "en", corrected=0.9)]
     borrowed = calibration.confidences(statistics, evidence, 1.0)[0]

@@ -1,4 +1,4 @@
-"""The bundled weights in onnxruntime give what the package that carries them gives."""
+"""The bundled weights give the same vectors in onnxruntime as in the package that ships them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TEXTS = [
     "x",
     "",
 ]
-# Of more pieces than the network reads at once.
+# Has more tokens than the network reads at once.
 LONG = "珊瑚礁保护条例规定，潜水员不得触摸珊瑚。" * 45
 
 
@@ -83,7 +83,7 @@ def test_vectors_are_those_of_the_package(encoder, reference, text, is_question)
     assert likeness >= MIN_COSINE
 
 
-def test_rounding_keeps_the_vectors_of_texts_that_it_was_not_fitted_on(encoder, exact):
+def test_rounding_keeps_the_vectors_of_unseen_texts(encoder, exact):
     texts = [
         (text, is_question)
         for language in background.LANGUAGES
@@ -95,7 +95,7 @@ def test_rounding_keeps_the_vectors_of_texts_that_it_was_not_fitted_on(encoder, 
     assert min(cosines) >= 0.998
 
 
-def test_network_is_written_as_the_package_onnx_writes_it(written):
+def test_network_is_serialised_like_the_package_onnx_does(written):
     read = onnx.load_from_string(written)
     assert read.SerializeToString(deterministic=True) == written
     assert (read.ir_version, len(read.graph.node)) == (onnx_format.IR_VERSION, 206)
@@ -117,7 +117,7 @@ def test_sums_of_two_products_fit_into_sixteen_bits_on_any_processor(written):
 
 @settings(max_examples=100, deadline=None)
 @given(st.text(max_size=80) | st.text(alphabet="the 图书馆 ﬁ.,-\u3000\n\u2581不noé", max_size=60))
-def test_text_is_cut_into_as_many_pieces_as_the_package_cuts_it(encoder, count_tokens, text):
+def test_token_count_matches_the_package(encoder, count_tokens, text):
     text = clean_beginning(text, MAX_CHARACTERS)
     beginning_and_end = 2
     counted = len(encoder.tokens(text, is_question=False)) + beginning_and_end
@@ -148,7 +148,7 @@ def test_without_onnxruntime_the_package_itself_embeds(monkeypatch):
 
 
 def without(monkeypatch, *precisions: str) -> None:
-    """Let encoders of these precisions give other vectors."""
+    """Make encoders of these precisions return wrong vectors."""
     encode = E5Encoder.encode
     broken: set[int] = set()
     prepare = E5Encoder.__init__
@@ -166,7 +166,7 @@ def without(monkeypatch, *precisions: str) -> None:
     )
 
 
-def test_float32_embeds_where_rounding_fails_the_self_test(monkeypatch, tmp_path, exact):
+def test_float32_is_used_if_rounding_fails_the_self_test(monkeypatch, tmp_path, exact):
     without(monkeypatch, INT8, INT7)
     vector = BundledEmbedder(name=E5, cache_dir=tmp_path).embed_query("hello")
     np.testing.assert_allclose(vector, unit(exact.encode("hello", True)), atol=1e-5)
@@ -205,7 +205,7 @@ def test_damaged_result_is_measured_again(tmp_path, monkeypatch):
 
 def test_an_encoder_that_gives_other_vectors_is_not_used(monkeypatch, reference):
     without(monkeypatch, *PRECISIONS)
-    # A logger that has logged before keeps the processors of that time.
+    # A logger that has already logged keeps its old processors.
     monkeypatch.setattr(self_test, "log", structlog.get_logger())
     with structlog.testing.capture_logs() as logged:
         vector = BundledEmbedder(name=E5, threads=1).embed_query("hello")

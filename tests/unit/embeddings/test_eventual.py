@@ -1,4 +1,4 @@
-"""The portal starts while a model is unreachable, and calibrates it when it is back."""
+"""The portal starts while a model is unreachable, and calibrates the model when it is back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.factories.servers.endpoint import wait_until
 
 
 class Moody(HashingEmbedder):
-    """Fails with `error` while it is set, and waits for `gate` before it embeds passages."""
+    """Fails with `error` while it is set, and waits for `gate` before embedding chunks."""
 
     def __init__(self, error=None):
         super().__init__()
@@ -47,7 +47,7 @@ def test_model_that_answers_is_calibrated_before_the_first_search(tmp_path):
 @pytest.mark.parametrize(
     "error", [EmbedderUnavailable(reason="down"), InvalidEmbedding(reason="5 numbers")]
 )
-def test_model_that_fails_is_tried_again_when_questions_come_but_not_at_each(tmp_path, error):
+def test_failed_model_is_retried_on_later_queries_but_not_on_each(tmp_path, error):
     now = [0.0]
     model = Moody(error)
     calibration = EventualCalibration(model, tmp_path, clock=lambda: now[0])
@@ -73,7 +73,7 @@ def test_slow_model_does_not_hold_up_the_start(tmp_path):
     before = ask(calibration, model)
     model.gate.set()
     wait_until(lambda: calibration.ready, within_s=20, complaint="it never became ready")
-    # A question that was measured before is judged by its words, as if it had no vector.
+    # A query measured before the calibration is judged by its words, as if it had no vector.
     evidence = [Evidence("a", "en", corrected=0.5, keyword=9.0)]
     assert calibration.confidences(before, evidence, 10.0) == calibration.confidences(
         None, evidence, 10.0
@@ -86,7 +86,7 @@ def test_folder_that_cannot_be_written_does_not_prevent_calibration(tmp_path):
     assert EventualCalibration(Moody(), blocked / "cache").ready
 
 
-def test_background_that_is_kept_needs_no_model(tmp_path):
+def test_cached_background_needs_no_model(tmp_path):
     assert EventualCalibration(Moody(), tmp_path).ready
     away = Moody(EmbedderUnavailable(reason="down"))
     assert EventualCalibration(away, tmp_path).ready

@@ -1,5 +1,5 @@
-"""Models beside the configured one: made once, kept within bounds, waited for by those who want
-them."""
+"""Models besides the configured one: created once, limited in number, and waited for only by
+callers that need them."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_threads_that_want_one_model_share_it_and_others_do_not_wait(
 
 
 class Slow(HashingEmbedder):
-    """Waits for `gate` before it embeds a background."""
+    """Waits for `gate` before embedding a background."""
 
     gate = threading.Event()
 
@@ -83,7 +83,7 @@ class Slow(HashingEmbedder):
         return super().embed_chunks(texts)
 
 
-def test_question_does_not_wait_for_the_calibration_not_even_behind_one_who_does(
+def test_query_does_not_wait_for_calibration_even_behind_a_waiting_caller(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Slow, "gate", threading.Event())

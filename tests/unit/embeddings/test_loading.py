@@ -1,4 +1,4 @@
-"""Callers wait for a model no longer than they ask to; a missing one is not retried each time."""
+"""Callers wait for a model only as long as they ask to; a missing one is not retried each time."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_failure_is_remembered_for_a_while():
     assert len(loads) == 2
 
 
-def test_any_error_while_loading_reaches_who_waits():
+def test_any_loading_error_reaches_the_waiting_caller():
     def load():
         raise ZeroDivisionError("layers")
 

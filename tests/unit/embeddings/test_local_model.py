@@ -15,7 +15,7 @@ from portal.embeddings.providers.sentence_transformers import SentenceTransforme
 from portal.errors import EmbedderUnavailable
 from tests.factories.servers.hub import MISSING_FILE, MISSING_MODEL, failing_hub
 
-# Looked for, not imported: that takes seconds in each process that collects tests.
+# Look for the library without importing it, which takes seconds in each collecting process.
 pytestmark = [
     pytest.mark.local,
     pytest.mark.skipif(
@@ -37,7 +37,7 @@ def model_directory() -> Path:
 
 
 def patient_embedder(**settings) -> SentenceTransformersEmbedder:
-    """Return an embedder that waits long: the library alone takes seconds to import."""
+    """Return an embedder with a long timeout: the library alone takes seconds to import."""
     return SentenceTransformersEmbedder(timeout_s=120, **settings)
 
 
@@ -73,7 +73,7 @@ def test_instruction_goes_before_questions_only(model_directory, embedder):
 
 
 def test_directory_of_a_chinese_bge_model_gets_its_instruction(model_directory, embedder, tmp_path):
-    # Only the name tells the family: this is the small English model under another name.
+    # Only the name decides the family: this is the small English model under another name.
     named = shutil.copytree(model_directory, tmp_path / "bge-small-zh-v1.5")
     chinese = patient_embedder(model=str(named))
     instruction = "为这个句子生成表示以用于检索相关文章："
@@ -97,7 +97,7 @@ def test_wrong_dimensions_are_reported(model_directory):
         ("{tmp}", "holds no model that can be loaded"),
     ],
 )
-def test_model_that_is_nowhere_says_what_to_do(tmp_path, model, said):
+def test_missing_model_says_what_to_do(tmp_path, model, said):
     embedder = patient_embedder(model=model.format(tmp=tmp_path))
     with pytest.raises(EmbedderUnavailable, match=f"{said}.*PORTAL_EMBEDDING__MODEL"):
         embedder.embed_query("a")
@@ -111,7 +111,7 @@ def test_hub_that_does_not_answer_is_asked_once(monkeypatch):
         assert hub.asked() == [MISSING_FILE]
 
 
-def test_missing_model_is_not_looked_for_at_each_question_and_found_when_it_is_there(
+def test_missing_model_is_not_retried_on_each_query_but_found_later(
     monkeypatch, tmp_path, model_directory
 ):
     looked, now = [], [0.0]

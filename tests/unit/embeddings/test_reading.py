@@ -1,4 +1,4 @@
-"""The reading of questions together with statements, by the bundled model as it ships."""
+"""The shipped bundled model reads questions together with statements."""
 
 from __future__ import annotations
 
@@ -50,12 +50,14 @@ def test_statement_that_answers_is_distinguished_from_one_that_only_mentions(
 @pytest.mark.parametrize(
     "question", ["Who won the 2022 World Cup?", "2022 年世界杯冠军是谁？", "法国的首都是哪里？"]
 )
-def test_foreign_question_is_answered_by_none(embedder: BundledEmbedder, question: str) -> None:
+def test_off_topic_question_is_answered_by_no_statement(
+    embedder: BundledEmbedder, question: str
+) -> None:
     found = read(embedder, question, "年假每年为二十五天。", "The cup is in the kitchen cupboard.")
     assert max(found) < 0
 
 
-def test_heading_tells_what_a_statement_is_about(embedder: BundledEmbedder) -> None:
+def test_heading_decides_between_similar_statements(embedder: BundledEmbedder) -> None:
     texts = [
         ("Handbook > Canteen", "Open from 9 to 17."),
         ("Handbook > Library", "Open from 8 to 20."),
@@ -97,7 +99,7 @@ def test_any_text_is_read_in_bounded_time(embedder: BundledEmbedder, text: str) 
     assert np.isfinite(read(embedder, text, "At noon.")).all()
 
 
-def test_rounded_network_reads_as_the_exact_one() -> None:
+def test_rounded_network_agrees_with_the_exact_one() -> None:
     exact, rounded = E5Encoder(FLOAT32), E5Encoder(INT8)
     pairs = [("年假有几天？", "年假每年为二十五天。"), ("Who signs?", "The desk opens at nine.")]
     for question, text in pairs:
@@ -115,6 +117,6 @@ def test_lengths_are_capped(embedder: BundledEmbedder) -> None:
     assert len(long.pieces) - long.statement_start == reading.MAX_STATEMENT_TOKENS + 1
 
 
-def test_model_that_gives_only_vectors_reports_it() -> None:
+def test_model_with_only_vectors_cannot_read_answers() -> None:
     with pytest.raises(EmbedderUnavailable):
         read(BundledEmbedder(name="multilingual-use-v3", timeout_s=60), "Why?", "Because.")

@@ -1,4 +1,4 @@
-"""The reference of fusion and the measures, which the engine is tested against."""
+"""The reference for fusion and the measures, against which the engine is tested."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_bm25_matches_the_formula_by_hand():
     assert scores.tolist() == pytest.approx([np.log(2) * 2.2 / (1 + 1.2), 0])
 
 
-def test_text_that_matches_little_fades_with_the_square():
+def test_weak_text_scores_fade_with_the_square():
     full, faded = (text_scores(np.array([4.0, 2.0, 0.0]), floor) for floor in (4.0, 8.0))
     assert full.tolist() == [1, 0.5, 0]
     assert faded.tolist() == [0.25, 0.125, 0]
@@ -57,7 +57,7 @@ def test_quality_is_the_mean_over_questions():
     assert (found.ndcg_at_10, found.hit_at_1, found.hit_at_5) == (50, 50, 50)
 
 
-def test_honest_chances_have_no_calibration_error():
+def test_accurate_chances_have_no_calibration_error():
     assert calibration_error([0.25] * 4, [1, 0, 0, 0]) == pytest.approx(0)
     assert calibration_error([0.95] * 4, [0, 0, 0, 0]) == pytest.approx(0.95)
 

@@ -106,7 +106,7 @@ def test_half_sentences_are_detected(quoted, is_cut):
 
 
 class Portal:
-    """Quote the given passages, and record the questions asked."""
+    """Quotes the given texts and records the questions asked."""
 
     def __init__(self, text: str, *quoted: str) -> None:
         self._text, self._quoted = text, quoted

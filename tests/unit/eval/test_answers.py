@@ -51,7 +51,7 @@ def test_titles_are_searched_as_the_engine_does(tmp_path: Path) -> None:
     assert [(row, source.title) for row, source in hidden] == [(1, "Boilers")]
 
 
-def test_report_counts_abstaining_as_no_right_answer():
+def test_abstaining_does_not_count_as_a_right_answer():
     found = [
         Outcome(0, True, 7, True, 0.01),
         Outcome(1, True, 8, False, 0.01),
@@ -65,7 +65,7 @@ def test_report_counts_abstaining_as_no_right_answer():
     assert columns == [["mini"], ["25.0"], ["50.0"], ["50.0"], ["100.0"], ["10.0"]]
 
 
-def test_fit_tells_answers_from_their_absence():
+def test_fit_separates_answers_from_their_absence():
     choose = np.random.default_rng(3)
     right = np.arange(100) < 50
     features = np.column_stack(
@@ -77,7 +77,7 @@ def test_fit_tells_answers_from_their_absence():
 def test_chances_of_a_sample_are_fitted_without_it():
     right = np.array([0.0, 1.0] * 10)
     features = np.column_stack([np.zeros(20), np.ones(20)])
-    features[-1] = 9, 1  # The only one of its kind: nothing is known of it.
+    features[-1] = 9, 1  # The only one of its kind: without it, nothing is known about it.
     assert fitted_without(features, right)[-1] == pytest.approx(0.5, abs=0.1)
 
 

@@ -1,4 +1,4 @@
-"""What is counted when lengths of passages are compared."""
+"""The figures by which chunk sizes are compared."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def one_set() -> QuestionSet:
     return QuestionSet("one", tuple(map(chunk, SUBJECTS)), questions)
 
 
-def test_each_chunk_stands_once_where_the_corpus_says() -> None:
+def test_each_chunk_is_once_in_the_corpus_at_its_place() -> None:
     corpus = corpus_of(one_set())
     assert corpus == corpus_of(one_set())
     assert sorted(corpus.places) == sorted(SUBJECTS)
@@ -48,14 +48,14 @@ def test_chunks_are_as_long_as_wanted_and_repeat_whole_sentences(overlap: float)
     assert max(token_weight(chunk.text) for chunk in chunks) <= 1.3 * 100
 
 
-def test_figures_tell_what_was_found_and_how_much_of_it(tmp_path: Path) -> None:
+def test_figures_report_what_was_found_and_how_much_of_it(tmp_path: Path) -> None:
     model = create_embedder(EmbeddingSettings(provider="hashing"))
     embedder = CachedEmbedder(model, tmp_path / "cache")
     calibration = Calibration.for_model(embedder)
     figures = measure(one_set(), embedder, calibration, 300, 0.0)
     assert (figures.size, figures.overlap) == (300, 0)
     assert figures.hit_at_1 == figures.hit_at_5 == figures.ndcg_at_10 == 100
-    assert figures.found_in_5 > 99  # The blanks between two chunks are in neither.
+    assert figures.found_in_5 > 99  # The spaces between two chunks are in neither.
     small = measure(one_set(), embedder, calibration, 20, 0.0)
     assert small.chunks > figures.chunks
     assert small.found_in_5 < 100

@@ -1,4 +1,4 @@
-"""What `./run eval` makes of what was found."""
+"""The figures that `./run eval` computes from results."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def one_set(name, title, text):
 
 
 class Portal:
-    """Finds the passage of every question but by keyword."""
+    """Finds the chunk of every question, except by keyword."""
 
     def ask(self, question, method):
         found = () if method == "keyword" else ("p",)
         return Found(ids=found, confidence=0.9 if "a" in question else 0.2, off_topic=False)
 
 
-def test_figures_have_every_method_and_make_json():
+def test_figures_cover_every_method_and_can_be_written_as_json():
     figures = evaluate(Portal(), one_set("one", "T", "a 图书"), [], lambda: None)
     assert list(figures["methods"]) == list(METHODS)
     assert figures["methods"][DEFAULT]["recall_at_10"] == 100
@@ -61,5 +61,5 @@ def test_confidence_counts_answered_and_unanswered_questions_the_same():
     ("question", "converted"),
     [("圖書館幾點關門？", "图书馆几点关门？"), ("图书馆", "圖書館"), ("When?", None)],
 )
-def test_question_in_the_other_script(question, converted):
+def test_question_is_converted_to_the_other_script(question, converted):
     assert other_script(question) == converted

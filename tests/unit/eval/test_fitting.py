@@ -21,7 +21,7 @@ NAMES = sorted({name for names in FEATURES.values() for name in names})
 
 
 def judged(count=400, seed=0, *, same_language=True):
-    """Return results whose features tell answers from the rest, with some overlap."""
+    """Return results whose features separate answers from the rest, with some overlap."""
     rng = np.random.default_rng(seed)
     found = []
     for place in range(count):
@@ -75,9 +75,9 @@ def test_fit_generalises_to_other_questions():
 
 
 @pytest.mark.parametrize("same_language", [True, False], ids=["one language", "across"])
-def test_fit_flags_the_share_of_questions_without_an_answer_that_is_asked_for(same_language):
+def test_fit_flags_the_required_share_of_questions_without_an_answer(same_language):
     results = judged(2000, same_language=same_language)
-    # Results in the questions' own language are there as well, and must not move the others' cut.
+    # Results of the other kind are there as well, and must not move the cut.
     others = judged(2000, seed=1, same_language=not same_language)
     row = assess(results, "zh", "whole", fit([*results, *others]))
     assert row is not None
@@ -98,5 +98,5 @@ def test_weighted_quantile_counts_weights():
     assert weighted_quantile(values, weights, 1.0) == 3
 
 
-def test_nothing_to_tell_apart_is_no_row():
+def test_results_without_unanswerable_questions_give_no_row():
     assert assess([one for one in judged() if one.answerable], "zh", "whole", fit(judged())) is None

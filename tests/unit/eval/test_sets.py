@@ -1,4 +1,4 @@
-"""Question sets: what is read, and what is said of files that are none."""
+"""Question sets: reading them, and the errors about invalid files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_set_is_read(tmp_path):
     assert one.questions[0].relevant == {"p1"}
 
 
-def test_byte_order_mark_blank_lines_and_numbers_as_ids_are_fine(tmp_path):
+def test_byte_order_mark_blank_lines_and_numbers_as_ids_are_accepted(tmp_path):
     questions = [{"id": 7, "text": "?", "qrels": {"8": 1}}]
     write(tmp_path, [{"id": 8, "text": "a"}, ""], questions)
     path = tmp_path / "one.docs.jsonl"
@@ -70,7 +70,7 @@ def test_questions_without_an_answer_in_the_set_are_left_out(tmp_path):
         ([PASSAGE], [{"id": 1, "text": "?", "qrels": {}}], "no question has a passage"),
     ],
 )
-def test_broken_set_names_the_place(tmp_path, chunks, questions, said):
+def test_error_of_a_broken_set_names_the_place(tmp_path, chunks, questions, said):
     write(tmp_path, chunks, questions)
     with pytest.raises(BadSet, match=said.replace(".", r"\.")):
         sets.load(tmp_path, "one")
@@ -81,7 +81,7 @@ def test_folder_without_sets_is_reported(tmp_path, capsys):
     assert "there is no set in" in capsys.readouterr().err
 
 
-def test_folder_that_is_not_there_is_reported(tmp_path, capsys):
+def test_missing_folder_is_reported(tmp_path, capsys):
     assert main(["--data", str(tmp_path / "none")]) == 1
     assert "is no directory" in capsys.readouterr().err
 

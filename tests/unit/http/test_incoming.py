@@ -1,4 +1,4 @@
-"""Files of a request on their way to the disk."""
+"""Files of a request while they are written to disk."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def spool(settings: Settings, tmp_path: Path) -> Iterator[Spool]:
 
 @pytest.fixture
 def disk(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Make a disk with the embedded database on it, and ten megabytes more than the reserve."""
+    """Fake a disk with the embedded database, whose free space exceeds the reserve by 10 MB."""
     (settings.data_dir / CLUSTER).mkdir()
     usage = SimpleNamespace(free=74 * MB)
     monkeypatch.setattr("shutil.disk_usage", lambda _path: usage)
     return usage
 
 
-def test_files_of_a_request_lie_in_one_file_without_a_name(spool: Spool, tmp_path: Path) -> None:
+def test_files_of_a_request_share_one_unnamed_file(spool: Spool, tmp_path: Path) -> None:
     texts = [b"first" * 1000, b"", b"third"]
     files = []
     for text in texts:
@@ -79,7 +79,7 @@ def test_free_space_is_reserved_once(settings: Settings, disk: Any) -> None:
     with pytest.raises(StorageFull):
         second.take(6 * MB)
     second.take(4 * MB)
-    # What is written is not free any more, and is not counted twice.
+    # Bytes already written reduce the free space and are not counted twice.
     disk.free -= 6 * MB
     first.fill(6 * MB)
     first.take(0)

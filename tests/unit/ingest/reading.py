@@ -1,4 +1,4 @@
-"""Files read as an upload reads them, and what their texts hold."""
+"""Helpers that read files as an upload does, and list the tables and cells."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_pages_are_counted_from_one_and_empty_pages_have_none(tmp_path: Path) ->
         [f"{n}. Turn the key of gate {n}." for n in range(1, 16)],
     ],
 )
-def test_tables_code_and_lists_stay_whole_where_they_fit(lines: list[str]) -> None:
+def test_tables_code_and_lists_stay_whole_if_they_fit(lines: list[str]) -> None:
     block = "\n".join(lines)
     for sentences in range(0, 30, 3):
         text = f"{ENGLISH.strip()} " * sentences + f"\n\nThe title:\n\n{block}\n\n{CHINESE}"

@@ -47,7 +47,7 @@ def test_encoding_is_recognised_and_nothing_is_lost(
 
 @pytest.mark.parametrize("start", range(0, 40, 5))
 @pytest.mark.parametrize("length", [8, 20, 50])
-def test_short_chinese_texts_are_not_taken_for_each_other(start: int, length: int) -> None:
+def test_short_gb18030_and_big5_texts_are_not_confused(start: int, length: int) -> None:
     for text, encoding in ((SIMPLIFIED_TEXT, "gb18030"), (TRADITIONAL_TEXT, "big5")):
         piece = (text * 2)[start : start + length]
         assert decode(piece.encode(encoding), file_name="a.txt").text == piece
@@ -64,18 +64,18 @@ def test_wrong_choice_is_refused_rather_than_dropping_bytes(encoding: str) -> No
         decode(SIMPLIFIED_TEXT.encode("gb18030"), file_name="a.txt", encoding=encoding)
 
 
-def test_bytes_that_are_no_text_are_refused() -> None:
+def test_bytes_that_are_not_text_are_refused() -> None:
     with pytest.raises(UndecodableText):
         decode(bytes(range(256)) * 20, file_name="a.bin")
 
 
-def test_broken_utf_8_with_a_mark_is_refused() -> None:
+def test_broken_utf_8_with_a_byte_order_mark_is_refused() -> None:
     with pytest.raises(UndecodableText):
         decode(b"\xef\xbb\xbfabc\xff\xfe", file_name="a.txt")
 
 
 @given(st.text())
-def test_utf_8_always_comes_back(text: str) -> None:
+def test_utf_8_is_always_decoded_exactly(text: str) -> None:
     if "\0" not in text and not text.startswith("\ufeff"):
         assert decode(text.encode(), file_name="a.txt").text == text
 
@@ -93,7 +93,7 @@ def test_any_bytes_decode_whole_or_are_refused(data: bytes) -> None:
     assert decoded.text in {strictly, strictly.removeprefix("\ufeff")}
 
 
-def test_a_few_nuls_leave_utf_8_what_it_is_and_are_counted() -> None:
+def test_utf_8_with_a_few_nuls_stays_utf_8_and_counts_them() -> None:
     sentences = b"A plain sentence of an English report stands here. " * 2_400
     data = sentences[:100_000] + b"\0" + sentences[100_000:110_000] + b"\0" + sentences[110_000:]
     decoded = decode(data, file_name="a.txt")

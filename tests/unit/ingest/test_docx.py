@@ -81,7 +81,7 @@ def test_skipped_formulas_cause_a_warning(tmp_path: Path) -> None:
         ("Confidential", True),
         ("Page 3 of 12", False),
         ("第 3 页 共 12 页", False),
-        ("all of it", False),  # The text says so too.
+        ("all of it", False),  # The text contains it as well.
         ("", False),
     ],
 )
@@ -93,7 +93,7 @@ def test_skipped_headers_cause_a_warning(tmp_path: Path, words: str, is_told: bo
 
 
 def test_styles_in_the_file_hide_nothing(tmp_path: Path) -> None:
-    """mammoth would follow a map in the file that makes paragraphs invisible."""
+    """By default, mammoth follows a style map in the file that makes paragraphs invisible."""
     path = office.write_docx(
         tmp_path / "a.docx", office.paragraph("all of it"), parts={"mammoth/style-map": "p => !"}
     )

@@ -1,4 +1,4 @@
-"""Fonts that stand in for those that PDFs do not carry."""
+"""Fonts that replace those that PDFs do not embed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_shapes_of_the_language_come_before_style_and_weight() -> None:
     assert len(found) == 4
 
 
-def test_style_and_weight_are_those_that_are_asked_for() -> None:
+def test_font_has_the_style_and_weight_asked_for() -> None:
     songti, heiti, bold = (
         face("Songti", serif=True),
         face("Heiti"),
@@ -56,7 +56,7 @@ def test_fonts_that_would_fill_the_memory_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"ttcf", b"\0\1\0\0" + bytes(200), b"\xff" * 500])
-def test_broken_fonts_are_errors_that_are_expected(tmp_path: Path, content: bytes) -> None:
+def test_broken_fonts_raise_expected_errors(tmp_path: Path, content: bytes) -> None:
     import struct
 
     path = tmp_path / "broken.ttf"

@@ -48,7 +48,7 @@ def test_page_reads_as_a_browser_shows_it(tmp_path: Path) -> None:
          "big5hkscs"),
         ('<?xml version="1.0" encoding="Shift_JIS"?><html><p>日本語'.encode("cp932"), "cp932"),
         ("<meta charset=iso-8859-1><p>Gr\u00f6\u00dfe \u20ac".encode("cp1252"), "cp1252"),
-        # What is declared cannot be right, or is none: the bytes say what they are.
+        # The declared encoding cannot be right, or is none, so the bytes decide.
         ('<meta charset="gb2312"><p>值班手册从这里开始'.encode(), "utf-8"),
         ('<meta charset="utf-16"><p>值班手册'.encode(), "utf-8"),
         ('<meta charset="base64"><p>值班手册'.encode(), "utf-8"),
@@ -58,14 +58,16 @@ def test_page_reads_as_a_browser_shows_it(tmp_path: Path) -> None:
         (f"<html><p>{files.SIMPLIFIED_TEXT}".encode("utf-16"), "utf-16"),
     ],
 )  # fmt: skip
-def test_encoding_by_mark_then_declaration_then_by_its_bytes(html: bytes, encoding: str) -> None:
+def test_encoding_is_decided_by_mark_then_declaration_then_bytes(
+    html: bytes, encoding: str
+) -> None:
     decoded = _decoded(html, "a.html", None)
     assert decoded.encoding.removesuffix("-sig") == encoding
     assert decoded.text == html.decode(decoded.encoding)
     assert "�" not in decoded.text
 
 
-def test_encoding_that_is_asked_for_beats_what_the_page_says(tmp_path: Path) -> None:
+def test_chosen_encoding_overrides_the_declared_one(tmp_path: Path) -> None:
     html = '<meta charset="cp1252"><p>值班手册'.encode("gb18030")
     assert "值班手册" not in read(tmp_path, html).text
     assert read(tmp_path, html, "gb18030").text == "值班手册"
@@ -81,7 +83,7 @@ def test_encoding_that_is_asked_for_beats_what_the_page_says(tmp_path: Path) -> 
         "<frameset><frame src=x></frameset>x<plaintext>rest</p>",
     ],
 )
-def test_markup_that_makes_no_sense_still_gives_its_words(html: str) -> None:
+def test_malformed_markup_keeps_its_words(html: str) -> None:
     page = io.BytesIO(("words before " + html + "<p>and words behind").encode())
     _, *records = html_reader.read(page, characters=1_000, events=1_000)
     writer = HtmlText()
@@ -139,7 +141,7 @@ def test_terms_are_items_with_their_definitions(tmp_path: Path) -> None:
      "<li><section>", "<li><ul></li>", "<a title='>' rel=x><div></a>"],
 )  # fmt: skip
 def test_endlessly_nested_page_is_read_without_its_tags(tmp_path: Path, opened: str) -> None:
-    """HTML's own rules for a nested element look at all that are open: a minute for 100,000."""
+    """HTML's rules check all open elements for each nested one: 100,000 take a minute."""
     html = "<h1>Head</h1>" + opened * 20_000 + "<p>deep</p>" + "</div>" * 20_000 + "<p>last"
     extracted = read(tmp_path, html, timeout_s=15)
     assert extracted.text.startswith("Head\n\n")
@@ -166,7 +168,7 @@ def test_endlessly_nested_page_is_read_without_its_tags(tmp_path: Path, opened: 
         "1 < 2 <3" * 3_000,
     ],
 )
-def test_pages_without_end_tags_are_not_deep(html: str) -> None:
+def test_pages_without_end_tags_are_not_nested_deeply(html: str) -> None:
     assert html_reader.flatten(html) == (html, False)
 
 
@@ -182,29 +184,31 @@ def test_too_many_characters_are_rejected(tmp_path: Path) -> None:
         read(tmp_path, "<p>" + "word " * 1_000, max_characters=1_000)
 
 
-def test_tags_without_text_are_counted_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fifteen megabytes of them would be two gigabytes in the worker."""
+def test_tags_without_text_count_towards_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fifteen megabytes of them would take two gigabytes in the worker."""
     monkeypatch.setattr(html_format, "_MAX_EVENTS", 100)
     assert read(tmp_path, "<p>" * 40 + "word").text == "word"
     with pytest.raises(ExtractionTooLarge, match="elements"):
         read(tmp_path, "<p>" * 60 + "word")
 
 
-def test_page_lies_in_the_folder_of_its_file_while_it_is_read(
+def test_page_is_kept_in_the_folder_of_its_file_while_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Which is on the disk of the data directory: `/tmp` may be in memory, and is never cleared."""
+    """That folder is on the data directory's disk; `/tmp` may be in memory and is not cleared."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
     assert read(tmp_path, "<p>words").text == "words"
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_page_that_needs_more_memory_than_there_is_is_not_called_damaged(tmp_path: Path) -> None:
+def test_page_that_exceeds_the_memory_limit_is_not_called_damaged(tmp_path: Path) -> None:
     with pytest.raises(ExtractionTooLarge, match="256 MB"):
         read(tmp_path, "<p>x" * 2_000_000, memory_mb=256)
 
 
-def test_large_table_is_written_at_once() -> None:
+def test_large_table_is_written_quickly() -> None:
     events: list[tuple[str, object]] = [("table", None)]
     for number in range(20_000):
         events += [("row", None), ("cell", [1, 1, False]), ("text", str(number)), ("/cell", None)]
@@ -260,7 +264,7 @@ def test_long_title_of_a_table_leaves_room_for_the_header(tmp_path: Path) -> Non
     assert (split(extracted)[-1].context or "").endswith("Room | Price")
 
 
-def test_what_a_wiki_writes_around_a_page_is_left_out(tmp_path: Path) -> None:
+def test_wiki_text_around_a_page_is_left_out(tmp_path: Path) -> None:
     extracted = read(
         tmp_path,
         '<ol id="breadcrumbs"><li>Space</li></ol><h1>Leave</h1>'

@@ -34,19 +34,19 @@ def test_two_thousand_pages_are_read(tmp_path: Path) -> None:
 
 
 def in_a_process_of_its_own(work: Callable[[Path], int], path: Path) -> int:
-    """Return what `work` says in a process that other tests have not let grow."""
+    """Return the result of `work` in a new process, whose memory other tests have not used."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(work, path).result()
 
 
-def test_pdf_that_unpacks_to_a_gigabyte_costs_little(tmp_path: Path) -> None:
+def test_pdf_that_unpacks_to_a_gigabyte_takes_little_memory(tmp_path: Path) -> None:
     path = pdf_bomb(tmp_path / "bomb.pdf")
     assert path.stat().st_size < 100_000
     assert in_a_process_of_its_own(refuse_bomb, path) < MAX_MEMORY_KB
 
 
 def refuse_bomb(path: Path) -> int:
-    """Return the greatest amount of memory that reading it took, in KB."""
+    """Try to read a bomb; return the peak memory of the reader process, in KB."""
     with (
         patch.object(page_recognition, "is_installed", lambda: False),
         pytest.raises((BrokenPdf, ExtractionTooLarge, ExtractionTimedOut, NoTextInPdf)),
@@ -64,6 +64,6 @@ def test_five_megabytes_in_one_line_become_chunks(tmp_path: Path) -> None:
 def split_line(path: Path) -> int:
     chunks = split(read(path, MediaType.TEXT, timeout_s=60))
     assert sum(len(chunk.content.split()) for chunk in chunks) == 1_000_000
-    # The process's own: `ru_maxrss` counts what its parent was when it began.
+    # Read the peak of this process alone: `ru_maxrss` includes the parent's size at its start.
     (peak,) = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     return int(peak)

@@ -31,7 +31,7 @@ from tests.factories.files import office
         (office.write_docx, "手册.txt", MediaType.DOCX),
     ],
 )
-def test_content_decides_and_the_name_only_tells_texts_apart(
+def test_content_decides_and_the_name_only_distinguishes_texts(
     tmp_path: Path, make, name: str, media_type: MediaType
 ) -> None:
     with make(tmp_path / "file").open("rb") as file:
@@ -41,7 +41,7 @@ def test_content_decides_and_the_name_only_tells_texts_apart(
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 @pytest.mark.parametrize("text", ["Plain words only.\n" * 9, files.SIMPLIFIED_TEXT])
-def test_utf_16_without_a_mark_is_text(text: str, encoding: str) -> None:
+def test_utf_16_without_a_byte_order_mark_is_text(text: str, encoding: str) -> None:
     assert sniff(text.encode(encoding), "a.txt") is MediaType.TEXT
 
 
@@ -93,7 +93,7 @@ def test_archive_type_is_detected_by_its_members(
 
 
 @pytest.mark.parametrize("keep", [4, 60, -30])
-def test_archive_that_is_cut_off_is_no_document(tmp_path: Path, keep: int) -> None:
+def test_truncated_archive_is_not_a_document(tmp_path: Path, keep: int) -> None:
     data = office.write_docx(tmp_path / "file").read_bytes()[:keep]
     with pytest.raises(UnsupportedFormat, match="ZIP"):
         sniff_file(io.BytesIO(data), "a.zip")

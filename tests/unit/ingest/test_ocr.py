@@ -1,4 +1,4 @@
-"""The real recognition, with the models that come in its wheel."""
+"""Real text recognition, with the models that come in its wheel."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.ocr, pytest.mark.slow]
 PAGES = [["设备在上海仓库，编号四七一一。"], ["The plant was opened in spring."]]
 
 
-def test_pages_that_are_pictures_are_read_and_pages_with_text_stay(tmp_path: Path) -> None:
+def test_scanned_pages_are_recognised_and_pages_with_text_are_kept(tmp_path: Path) -> None:
     extracted = read(
         files.scanned_pdf(tmp_path / "scan.pdf", [*PAGES, []], written_page="写成的文字")
     )

@@ -82,7 +82,7 @@ def test_english_lines_join_with_spaces_and_without_their_hyphens(tmp_path: Path
         ("한국어", "문서", "한국어 문서"),
     ],
 )
-def test_lines_join_as_their_script_wants(before: str, after: str, joined: str) -> None:
+def test_lines_are_joined_according_to_their_script(before: str, after: str, joined: str) -> None:
     expected = joined.replace("para\x02graph", "paragraph")
     assert join([before, after]) == expected
 
@@ -141,7 +141,7 @@ def test_page_without_text_is_a_warning_and_an_empty_range(tmp_path: Path) -> No
 def recognise(
     monkeypatch: pytest.MonkeyPatch, records: list[dict[str, object]], error: Exception
 ) -> None:
-    """Replace text recognition by one that gives these records and then ends with an error."""
+    """Replace text recognition by one that yields these records and then fails with `error`."""
 
     def read_records(*_args: object, **_options: object) -> Iterator[dict[str, object]]:
         yield from records
@@ -261,7 +261,7 @@ def test_plain_pdf_is_not_encrypted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"%PDF-1.7\n", b"%PDF-1.4 rubbish \x00\xff" * 50])
-def test_rubbish_called_pdf_is_broken(tmp_path: Path, damage: bytes) -> None:
+def test_garbage_named_pdf_is_broken(tmp_path: Path, damage: bytes) -> None:
     path = tmp_path / "a.pdf"
     path.write_bytes(damage)
     with pytest.raises(BrokenPdf):
@@ -276,13 +276,15 @@ def test_truncated_pdf_is_broken(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("limits", "what"), [({"max_pages": 1}, "pages"), ({"max_characters": 10}, "characters")]
 )
-def test_limits_name_what_was_too_much(tmp_path: Path, limits: dict[str, int], what: str) -> None:
+def test_error_of_a_limit_names_what_was_too_much(
+    tmp_path: Path, limits: dict[str, int], what: str
+) -> None:
     with pytest.raises(ExtractionTooLarge, match=what):
         read(files.chinese_pdf(tmp_path / "a.pdf"), **limits)
 
 
-def test_lines_are_counted_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three million of one character each would be more than a gigabyte in the worker."""
+def test_number_of_lines_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three million lines of one character each would take over a gigabyte in the worker."""
     path = pdf_of_short_lines(tmp_path / "a.pdf", page_count=3, line_count=10)
     monkeypatch.setattr(pdf_format, "_MAX_LINES", 30)
     assert read(path).text.split() == ["a"] * 3 * 6  # Without the first and last two of each page.
@@ -329,23 +331,23 @@ def test_paragraph_of_many_lines_is_joined_once() -> None:
     lines = [Line("ab-", 0, 300, -12 * number, 11) for number in range(80_000)]
     started = time.process_time()
     (paragraph,) = paragraphs(lines)
-    assert time.process_time() - started < 6  # Copied for each line it takes 17 s.
+    assert time.process_time() - started < 6  # Copying it for each line would take 17 s.
     assert (len(paragraph.text), paragraph.line_count) == (80_000 * 2 + 1, 80_000)
 
 
-def test_outline_title_is_the_line_that_is_nothing_else() -> None:
+def test_outline_title_matches_the_line_with_nothing_else() -> None:
     text = "Tools that build packages\n\nTools you need for Tools\n\n12.6 Tools\n\nMake and others."
     (heading,) = outlined_headings([(1, "Tools", 0)], text, [(0, len(text))])
     assert (heading.title, heading.start) == ("12.6 Tools", text.index("12.6"))
 
 
-def test_outline_titles_are_searched_where_a_page_begins() -> None:
+def test_outline_titles_are_searched_near_the_start_of_their_page() -> None:
     text = "title " + "x" * 30_000 + " late"
     headings = outlined_headings([(1, "Title", 0), (1, "late", 0)], text, [(0, len(text))])
     assert [heading.start for heading in headings] == [0, 0]
 
 
-def test_reading_can_be_ended_when_all_pages_are_read(tmp_path: Path) -> None:
+def test_progress_is_still_reported_after_the_last_page(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     path = files.chinese_pdf(tmp_path / "a.pdf")
     extract(FileToRead(path, path.name, on_page=lambda *page: told.append(page)), MediaType.PDF)
@@ -371,13 +373,13 @@ def test_slow_reader_is_stopped(tmp_path: Path) -> None:
         ("print('{\"pages\": ', end='')", BrokenPdf),
     ],
 )
-def test_reader_that_dies_or_hangs_is_one_failed_file(
+def test_reader_that_dies_or_hangs_fails_only_its_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, error: type[Exception]
 ) -> None:
-    """The process is real; only the script it runs is a hostile PDF's doing."""
+    """The process is real; the script that it runs stands in for a hostile PDF."""
     (tmp_path / "pdf_reader.py").write_text(script)
     monkeypatch.setattr(reader_process, "_READERS", tmp_path)
-    # Only the one that hangs is to run out of time.
+    # Only the script that hangs should run out of time.
     timeout_s = 1 if error is ExtractionTimedOut else 60
     with pytest.raises(error):
         read(files.chinese_pdf(tmp_path / "a.pdf"), timeout_s=timeout_s)

@@ -1,4 +1,4 @@
-"""What typesetting programs do to text, as found in real PDFs."""
+"""Layouts that typesetting programs produce, as found in real PDFs."""
 
 from __future__ import annotations
 
@@ -58,7 +58,9 @@ def test_table_open_at_its_sides_keeps_its_columns_and_place(tmp_path: Path) -> 
         ("a question", "opendomain"),
     ],
 )
-def test_document_tells_a_compound_from_a_divided_word(elsewhere: str, joined: str) -> None:
+def test_other_words_of_the_document_decide_whether_a_hyphen_is_kept(
+    elsewhere: str, joined: str
+) -> None:
     page = [
         Line(f"As said of {elsewhere} for all of us, it is open-", 50, 500, 700, 11),
         Line("domain in the end of this line of the text again.", 50, 500, 686, 11),
@@ -85,13 +87,13 @@ def test_items_are_blocks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", ["1.6.5 ", "Chapter 3 ", "第三章 ", "A.1 "])
-def test_heading_begins_with_its_number(number: str) -> None:
+def test_heading_includes_its_number(number: str) -> None:
     text = f"As told above.\n\n{number}Lamps\n\nThey burn oil."
     (heading,) = outlined_headings([(1, "Lamps", 0)], text, [(0, len(text))])
     assert (heading.title, heading.start) == (f"{number}Lamps", text.index(number))
 
 
-def test_labels_of_a_drawing_are_no_headings(tmp_path: Path) -> None:
+def test_labels_of_a_drawing_are_not_headings(tmp_path: Path) -> None:
     labels = [f"Lamp {word}" for word in ("one", "two", "three", "four", "five")]
     page = [
         *((72.0, 780 - 14.0 * row, typeset.FILLED, typeset.PLAIN, 10.0) for row in range(6)),
@@ -102,7 +104,7 @@ def test_labels_of_a_drawing_are_no_headings(tmp_path: Path) -> None:
     assert len(extracted.headings) <= 1
 
 
-def test_blank_page_is_neither_recognised_nor_missed(tmp_path: Path) -> None:
+def test_blank_page_causes_no_recognition_and_no_warning(tmp_path: Path) -> None:
     text = (72.0, 780.0, "The lamps burn oil.", typeset.PLAIN, 11.0)
     number = (300.0, 30.0, "2", typeset.PLAIN, 9.0)
     extracted = read(typeset.write_pages(tmp_path / "a.pdf", [[text], [number], [], [text]]))
@@ -110,7 +112,7 @@ def test_blank_page_is_neither_recognised_nor_missed(tmp_path: Path) -> None:
     assert [page.number for page in extracted.pages] == [1, 2, 3, 4]
 
 
-def test_lines_that_were_ended_by_hand_stay_apart() -> None:
+def test_manual_line_breaks_are_kept() -> None:
     def line(text: str, right: float, number: int, left: float = 70) -> Line:
         return Line(text, left, right, 700 - 14 * number, 10)
 

@@ -11,7 +11,7 @@ from tests.factories.files import ruled
 from tests.unit.ingest.reading import cells, read, tables
 
 
-def test_ruled_table_is_rows_and_cells_where_it_stands(tmp_path: Path) -> None:
+def test_ruled_table_is_read_as_rows_and_cells_in_its_place(tmp_path: Path) -> None:
     extracted = read(ruled.ruled_pdf(tmp_path / "a.pdf"))
     (table,) = [block for block in extracted.blocks if block.kind is BlockKind.TABLE]
     assert [row.texts(extracted.text) for row in table_rows(extracted.text, table)] == [
@@ -27,13 +27,13 @@ def test_ruled_table_is_rows_and_cells_where_it_stands(tmp_path: Path) -> None:
     assert after == "\n\nAsk the desk where a limit is too low for the place."
 
 
-def test_frames_are_no_tables(tmp_path: Path) -> None:
+def test_frames_are_not_tables(tmp_path: Path) -> None:
     extracted = read(ruled.framed_pdf(tmp_path / "a.pdf"))
     assert extracted.blocks == ()
     assert "Sentence 5 of the text" in extracted.text
 
 
-def test_drawings_of_many_rules_are_no_tables(tmp_path: Path) -> None:
+def test_drawings_of_many_rules_are_not_tables(tmp_path: Path) -> None:
     extracted = read(ruled.pdf_of_many_rules(tmp_path / "a.pdf"))
     assert (extracted.text, extracted.blocks) == ("word", ())
 
@@ -49,7 +49,7 @@ def test_tagged_table_needs_no_rules(tmp_path: Path) -> None:
     assert extracted.text.startswith("What a night costs is listed below.\n\nItem | Price\n")
 
 
-def test_table_without_rules_is_rows_and_cells(tmp_path: Path) -> None:
+def test_table_without_rules_is_read_as_rows_and_cells(tmp_path: Path) -> None:
     rows = [
         ["Room", "Beds", "A night", "With"],
         ["Single", "1", "80.00", "breakfast"],
@@ -75,7 +75,7 @@ def test_table_without_rules_is_rows_and_cells(tmp_path: Path) -> None:
                                    "which differ from these.")  # fmt: skip
 
 
-def test_list_of_prices_is_a_table_and_contents_are_none(tmp_path: Path) -> None:
+def test_price_list_is_a_table_and_table_of_contents_is_not(tmp_path: Path) -> None:
     prices = [["Single room", "80.00"], ["Double room", "120.00"], ["Suite", "240.00"]]
     contents = [["Rooms", "3"], ["Meals", "5"], ["Boats and bicycles", "12"], ["Index", "20"]]
     pages = [ruled.aligned_rows(rows, [72, 300]) for rows in (prices, contents)]
@@ -86,7 +86,7 @@ def test_list_of_prices_is_a_table_and_contents_are_none(tmp_path: Path) -> None
     ]  # fmt: skip
 
 
-def test_text_in_three_columns_is_no_table(tmp_path: Path) -> None:
+def test_text_in_three_columns_is_not_a_table(tmp_path: Path) -> None:
     line = ["words of the left column", "words of the right"]
     rows = [[f"{line[0]} {n}", f"{line[1]} {n}", f"{line[0]} {n + 9}"] for n in range(10, 19)]
     places = [40.0, 220.0, 400.0]
@@ -96,8 +96,8 @@ def test_text_in_three_columns_is_no_table(tmp_path: Path) -> None:
     assert extracted.blocks == ()
 
 
-def test_thousands_of_rows_that_are_no_table_are_read_in_time(tmp_path: Path) -> None:
-    """Each row tried as the first of a table would take minutes."""
+def test_thousands_of_rows_that_are_not_a_table_are_read_quickly(tmp_path: Path) -> None:
+    """Trying each row as the first of a table would take minutes."""
     rows = [["words of the left column", "words of the right one"] for _ in range(3_000)]
     path = ruled.aligned_pdf(tmp_path / "a.pdf", [ruled.aligned_rows(rows, [40.0, 300.0])])
     started = time.process_time()
@@ -107,7 +107,7 @@ def test_thousands_of_rows_that_are_no_table_are_read_in_time(tmp_path: Path) ->
     assert page["tables"] == []
 
 
-def test_tags_tell_items_with_drawn_bullets_and_headers(tmp_path: Path) -> None:
+def test_tags_mark_items_with_drawn_bullets_and_page_headers(tmp_path: Path) -> None:
     extracted = read(ruled.tagged_list_pdf(tmp_path / "a.pdf"))
     assert extracted.text == (
         "- Order a laptop and a phone for the person\n\n"
@@ -116,7 +116,7 @@ def test_tags_tell_items_with_drawn_bullets_and_headers(tmp_path: Path) -> None:
     assert [block.kind for block in extracted.blocks] == [BlockKind.ITEM, BlockKind.ITEM]
 
 
-def test_cells_keep_single_characters_of_fonts_outside_the_file(tmp_path: Path) -> None:
+def test_cells_keep_single_characters_of_fonts_that_are_not_embedded(tmp_path: Path) -> None:
     assert measuring_fonts(), "install a Chinese font, on Debian fonts-noto-cjk"
     extracted = read(ruled.titled_pdf(tmp_path / "a.pdf", "STSong-Light"))
     (table,) = tables(extracted)
@@ -124,7 +124,7 @@ def test_cells_keep_single_characters_of_fonts_outside_the_file(tmp_path: Path) 
     assert table.caption == "价目"
 
 
-def test_first_row_that_reaches_down_is_no_title(tmp_path: Path) -> None:
+def test_first_row_that_extends_down_is_not_a_title(tmp_path: Path) -> None:
     extracted = read(ruled.stepped_pdf(tmp_path / "a.pdf"))
     (table,) = tables(extracted)
     assert cells(extracted.text, table) == [("Rates", "80"), ("Single", "80"), ("Double", "120")]

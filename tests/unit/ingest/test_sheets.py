@@ -54,7 +54,7 @@ def test_records_are_rows_with_the_header_of_the_first(
     )
 
 
-def test_row_labels_without_a_name_stand_in_their_own_column(tmp_path: Path) -> None:
+def test_row_labels_without_a_header_have_their_own_column(tmp_path: Path) -> None:
     extracted = read(files.write_text(tmp_path / "a.csv", ",Q1,Q2\nNorth,10,20\n,30,40\n"))
     (table,) = tables(extracted)
     assert table.header == ("", "Q1", "Q2")
@@ -78,7 +78,7 @@ def test_header_is_recognised_by_its_names(
     assert bool(table.header) is is_header
 
 
-def test_dates_and_numbers_show_what_their_format_shows(tmp_path: Path) -> None:
+def test_dates_and_numbers_are_shown_in_their_format(tmp_path: Path) -> None:
     moment = datetime.datetime.fromisoformat("2024-04-01T09:30")
     row = [
         (moment, "h:mm AM/PM"),
@@ -103,7 +103,7 @@ def test_table_without_a_header_has_none(tmp_path: Path) -> None:
     assert tables(extracted)[0].header == ()
 
 
-def test_quotation_mark_without_end_loses_nothing(tmp_path: Path) -> None:
+def test_unclosed_quotation_mark_loses_nothing(tmp_path: Path) -> None:
     rest = "x,y\n" * 400_000
     extracted = read(files.write_text(tmp_path / "a.csv", f'a,b\n1,"open\n{rest}last,line\n'))
     assert "last | line" in extracted.text
@@ -118,14 +118,14 @@ def test_quotation_mark_without_end_loses_nothing(tmp_path: Path) -> None:
         (sheets.xlsx_with_nested_elements, TooMuchInOne),
     ],
 )
-def test_hostile_workbooks_end_with_a_reason(
+def test_hostile_workbooks_are_refused_with_a_reason(
     tmp_path: Path, make: Callable[[Path], Path], error: type[PortalError]
 ) -> None:
     with pytest.raises(error):
         read(make(tmp_path / "a.xlsx"))
 
 
-def test_macros_and_links_stay_closed(tmp_path: Path) -> None:
+def test_macros_and_links_are_not_followed(tmp_path: Path) -> None:
     extracted = read(sheets.xlsx_with_a_macro_and_a_link(tmp_path / "a.xlsm"))
     assert extracted.text == "A\n\nstored | 2"
     assert extracted.warnings == ()
@@ -137,7 +137,7 @@ def test_too_many_cells_are_refused(tmp_path: Path) -> None:
         read(path)
 
 
-def test_media_types_are_detected_by_content() -> None:
+def test_csv_files_have_an_encoding() -> None:
     assert MediaType.CSV.has_encoding
 
 

@@ -63,7 +63,7 @@ def test_book_whose_type_is_not_its_first_part_is_recognised_by_its_name(tmp_pat
     ],
 )
 def test_mail_in_any_charset_is_read(tmp_path: Path, charset: str, words: str) -> None:
-    """The header without its coding, as old programs write it."""
+    """The header is not MIME-encoded, as in mail from old programs."""
     coded = words.encode({"gb2312": "gbk"}.get(charset, charset))
     path = tmp_path / "a.eml"
     path.write_bytes(
@@ -73,7 +73,7 @@ def test_mail_in_any_charset_is_read(tmp_path: Path, charset: str, words: str) -
     assert read(path).text == f"{words}\n\nFrom: a@b.c\n\n{words}"
 
 
-def test_items_that_all_stand_below_the_first_level_are_one_list(tmp_path: Path) -> None:
+def test_items_that_are_all_below_the_first_level_are_one_list(tmp_path: Path) -> None:
     presentation = Presentation()
     slide = presentation.slides.add_slide(presentation.slide_layouts[1])
     slide.placeholders[1].text_frame.text = "Moving house: 1 day\nWedding: 2 days"
@@ -85,7 +85,7 @@ def test_items_that_all_stand_below_the_first_level_are_one_list(tmp_path: Path)
     assert [block.level for block in extracted.blocks] == [1, 1]
 
 
-def test_chapters_come_in_the_order_of_reading(tmp_path: Path) -> None:
+def test_chapters_are_in_reading_order(tmp_path: Path) -> None:
     path = slides.write_epub(tmp_path / "a.epub")
     assert type_of(path) is MediaType.EPUB
     extracted = read(path)
@@ -93,7 +93,7 @@ def test_chapters_come_in_the_order_of_reading(tmp_path: Path) -> None:
     assert [heading.title for heading in extracted.headings] == ["第一章 出发", "第二章 到达"]
 
 
-def test_mail_has_its_head_and_words_and_names_attachments(tmp_path: Path) -> None:
+def test_mail_is_read_with_header_text_and_names_of_attachments(tmp_path: Path) -> None:
     path = slides.write_mail(tmp_path / "a.eml")
     assert type_of(path) is MediaType.EML
     extracted = read(path)
@@ -104,7 +104,7 @@ def test_mail_has_its_head_and_words_and_names_attachments(tmp_path: Path) -> No
     )
 
 
-def test_quoted_lines_of_a_mail_read_without_their_marks(tmp_path: Path) -> None:
+def test_quoted_lines_of_a_mail_are_read_without_their_marks(tmp_path: Path) -> None:
     path = tmp_path / "a.eml"
     path.write_text(
         "Subject: RE: Vans\nFrom: a@example.com\n\nSee below.\n\n"
@@ -127,14 +127,14 @@ def test_quoted_lines_of_a_mail_read_without_their_marks(tmp_path: Path) -> None
         (slides.mail_of_many_parts, "a.eml", TooMuchInOne),
     ],
 )
-def test_hostile_files_end_with_a_reason(
+def test_hostile_files_are_refused_with_a_reason(
     tmp_path: Path, make: Callable[[Path], Path], name: str, error: type[PortalError]
 ) -> None:
     with pytest.raises(error):
         read(make(tmp_path / name))
 
 
-def test_mail_in_mail_is_read_to_a_depth(tmp_path: Path) -> None:
+def test_nested_mail_is_read_up_to_a_depth(tmp_path: Path) -> None:
     try:
         extracted = read(slides.deep_mail(tmp_path / "a.eml"))
     except BrokenFile:

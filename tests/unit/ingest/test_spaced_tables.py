@@ -14,7 +14,7 @@ TABLE = """工龄         年假天数   可结转
 10 年以上    20 天      5 天"""
 
 
-def test_table_drawn_with_spaces_is_rows_and_cells(tmp_path: Path) -> None:
+def test_table_drawn_with_spaces_is_read_as_rows_and_cells(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text(f"年假如下。\n\n{TABLE}\n\n逾期作废。\n", encoding="utf-8")
     extracted = read(path)
@@ -30,7 +30,7 @@ def test_table_drawn_with_spaces_is_rows_and_cells(tmp_path: Path) -> None:
     assert extracted.text.endswith("20 天 | 5 天\n\n逾期作废。\n")
 
 
-def test_table_of_a_mail_is_rows_and_cells(tmp_path: Path) -> None:
+def test_table_of_a_mail_is_read_as_rows_and_cells(tmp_path: Path) -> None:
     path = tmp_path / "a.eml"
     path.write_text(f"Subject: 年假\nFrom: a@example.com\n\n> 见下：\n{TABLE}\n", encoding="utf-8")
     extracted = read(path)
@@ -44,7 +44,7 @@ def test_tabs_and_a_rule_below_the_header_make_a_table() -> None:
     assert table.header == ("Room", "Beds", "Price")
 
 
-def test_other_text_stays_as_it_is() -> None:
+def test_other_text_is_unchanged() -> None:
     text = (
         "First.  Second sentence.\nAnother.  And so on it goes.\nOne more.  The end.\n\n"
         "cat a.txt | sort | uniq -c;\nls | wc -l;\n\nA|B\nC|D\nE|F\n\n"
@@ -63,7 +63,7 @@ def test_other_text_stays_as_it_is() -> None:
     ],
     ids=["bars alone", "markdown", "plus signs", "lines"],
 )
-def test_table_drawn_with_bars_is_rows_and_cells(drawn: str) -> None:
+def test_table_drawn_with_bars_is_read_as_rows_and_cells(drawn: str) -> None:
     text, (table,) = with_tables(f"Rooms:\n\n{drawn}\n\nAsk first.\n")
     assert cells(text, table) == [
         ("Room", "Beds", "Note"),
@@ -84,7 +84,7 @@ def test_table_drawn_with_bars_is_rows_and_cells(drawn: str) -> None:
     ],
     ids=["bars", "empty cells", "spaces"],
 )
-def test_line_of_spaces_is_no_rule_of_a_table(text: str) -> None:
+def test_line_of_spaces_is_not_a_rule_of_a_table(text: str) -> None:
     assert with_tables(text) == (text, ())
 
 
@@ -109,7 +109,7 @@ def test_plain_rule_below_two_lines_with_bars_makes_no_table() -> None:
 
 
 @pytest.mark.parametrize("cell", ["2026-01-05 09:00", "# of rooms", "ask first;", "{name}"])
-def test_table_with_a_rule_may_have_cells_as_of_programs(cell: str) -> None:
+def test_table_with_a_rule_may_have_cells_like_code(cell: str) -> None:
     text, (table,) = with_tables(f"| {cell} | Room |\n|---|---|\n| {cell} | A |\n| B | C |")
     assert cells(text, table) == [(cell, "Room"), (cell, "A"), ("B", "C")]
 
@@ -125,7 +125,7 @@ def test_table_with_a_rule_may_have_cells_as_of_programs(cell: str) -> None:
     ],
     ids=["boxes", "boxes of lines", "sentence in a box", "chart", "arrows"],
 )
-def test_drawings_stay_as_they_are(text: str) -> None:
+def test_drawings_are_unchanged(text: str) -> None:
     assert with_tables(text) == (text, ())
 
 
@@ -134,7 +134,7 @@ def test_grid_in_a_frame_is_a_table() -> None:
     assert cells(text, table) == [("A", "B"), ("1", "---")]
 
 
-def test_row_that_is_not_aligned_counts_by_its_cells() -> None:
+def test_unaligned_row_is_read_by_its_cells() -> None:
     drawn = (
         "  单笔金额               审批人                      办理时限\n"
         "  500 元以下             班长                        当班\n"
@@ -147,7 +147,7 @@ def test_row_that_is_not_aligned_counts_by_its_cells() -> None:
     assert text.endswith("\nC 类 | 经理 1 人 3 个工作日 | \n以上自六月起。")
 
 
-def test_cells_that_one_space_divides_are_divided_where_a_column_begins() -> None:
+def test_cells_divided_by_one_space_are_split_where_a_column_begins() -> None:
     text, _ = with_tables(
         "A 基础      650 元   全员，公司付\nB 加强      980 元   司龄满五年\n"
         "C 女性专项  1,080 元 差额公司付"
@@ -165,7 +165,7 @@ def test_cells_that_one_space_divides_are_divided_where_a_column_begins() -> Non
     ],
     ids=["long label", "long label and figure", "words below figures", "whole row"],
 )
-def test_long_cell_is_not_cut_where_a_word_begins_below_a_column(row: str, read_as: str) -> None:
+def test_long_cell_is_not_split_where_a_word_is_below_a_column(row: str, read_as: str) -> None:
     drawn = (
         "Item        Price   Note    Sale\n"
         "Pen         2 EUR   blue    yes\n"
@@ -184,7 +184,7 @@ def test_long_cell_is_not_cut_where_a_word_begins_below_a_column(row: str, read_
         "编号：HR-004  版本：V3.2\n发布：3月18日  生效：4月1日\n起草：人力部  批准：总经理",
     ],
 )
-def test_clauses_behind_their_numbers_and_labels_are_no_table(text: str) -> None:
+def test_numbered_clauses_and_labels_are_not_a_table(text: str) -> None:
     assert with_tables(text) == (text, ())
 
 
@@ -210,7 +210,7 @@ def test_numbered_rows_below_a_header_are_a_table() -> None:
     ],
     ids=["code", "settings", "files", "log", "conditions", "pipes"],
 )
-def test_aligned_lines_of_programs_stay_as_they_are(lines: list[str]) -> None:
+def test_aligned_lines_of_programs_are_unchanged(lines: list[str]) -> None:
     text = "\n".join(lines)
     assert with_tables(text) == (text, ())
 

@@ -117,7 +117,7 @@ def test_items_are_ranges_with_their_depth(tmp_path: Path) -> None:
     assert items == [("1. 发票", 1), ("2. 行程单", 1), ("- 原件", 2), ("- 复印件", 2)]
 
 
-def test_html_tables_know_headers_captions_and_cells_that_span(tmp_path: Path) -> None:
+def test_html_tables_have_headers_captions_and_spanning_cells(tmp_path: Path) -> None:
     extracted = read(
         tmp_path,
         """<html><table><caption>Fees</caption><thead><tr><th colspan=2>Where<th>Fee</thead>
@@ -172,7 +172,7 @@ def test_blocks_survive_storage(tmp_path: Path) -> None:
     assert tuple(Block.from_json(block.as_json()) for block in blocks) == blocks
 
 
-def test_long_table_is_cut_between_rows_and_each_chunk_knows_its_header(tmp_path: Path) -> None:
+def test_long_table_is_cut_between_rows_and_each_chunk_has_its_header(tmp_path: Path) -> None:
     rows = "".join(f"| part {n} | A fan. It turns! | {n} |\n" for n in range(200))
     source = f"# Parts\n\nTable 1: Stock\n\n| Part | What it is | Count |\n|-|-|-|\n{rows}"
     extracted = read(tmp_path, source)
@@ -211,12 +211,12 @@ def test_heading_is_in_the_chunk_of_the_text_below_it() -> None:
                 assert token_weight(chunk.content) <= HARD_CAP * TARGET_TOKENS
 
 
-def test_chunk_is_found_under_the_headings_of_its_first_words(tmp_path: Path) -> None:
+def test_heading_of_a_chunk_is_that_of_its_first_words(tmp_path: Path) -> None:
     chunks = split(read(tmp_path, LEAVE))
     assert [chunk.heading for chunk in chunks] == ["员工手册 › 3 Leave › 3.2 Carry-over"]
 
 
-def test_words_that_introduce_a_list_stand_with_its_first_item(tmp_path: Path) -> None:
+def test_words_that_introduce_a_list_are_in_the_chunk_of_its_first_item(tmp_path: Path) -> None:
     body = "The desk is open every day of the week except on holidays. "
     items = "".join(f"- {body}\n" for _ in range(40))
     for count in range(1, 40, 2):
@@ -224,7 +224,7 @@ def test_words_that_introduce_a_list_stand_with_its_first_item(tmp_path: Path) -
         assert not any(chunk.content.endswith(":") for chunk in chunks)
 
 
-def test_clause_that_introduces_a_list_stands_with_its_first_item(tmp_path: Path) -> None:
+def test_clause_that_introduces_a_list_is_in_the_chunk_of_its_first_item(tmp_path: Path) -> None:
     clause = "Each room has a keeper, who holds the key and writes down who borrows it.\n"
     items = "".join(f"   {number}. acids and cyanides of any kind\n" for number in range(1, 12))
     for count in range(1, 24):
@@ -242,7 +242,7 @@ def test_long_item_is_cut_between_its_sentences(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", range(1, 30, 4))
-def test_heading_is_no_chunk_however_heavy_it_is(count: int) -> None:
+def test_heading_is_not_a_chunk_however_long_it_is(count: int) -> None:
     titles = [" ".join(["Carry-over of annual leave"] * 4) + f" {n}" for n in range(count)]
     body = "One sentence that goes on, " * 45 + "and ends."
     text = "\n\n".join([*titles, body, *titles, body])
@@ -259,7 +259,7 @@ def test_heading_is_no_chunk_however_heavy_it_is(count: int) -> None:
         assert token_weight(chunk.content) <= HARD_CAP * TARGET_TOKENS
 
 
-def test_heading_of_several_lines_is_no_chunk() -> None:
+def test_heading_of_several_lines_is_not_a_chunk() -> None:
     body = "One sentence of the body. " * 55
     text = f"{body}\n\nChapter 7\n\nWindows\n\n7.1 Desktops\n\n{body}"
     titles = ["Chapter 7\n\nWindows", "7.1 Desktops"]

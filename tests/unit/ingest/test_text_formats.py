@@ -31,19 +31,21 @@ def read_markdown(tmp_path: Path, source: str, **limits: float) -> ExtractedText
         (files.utf_16_text, "utf-16", files.SIMPLIFIED_TEXT),
     ],
 )
-def test_text_comes_whole_with_its_encoding(tmp_path: Path, make, encoding: str, text: str) -> None:
+def test_text_is_read_whole_with_its_encoding(
+    tmp_path: Path, make, encoding: str, text: str
+) -> None:
     extracted = read_text(make(tmp_path / "a.txt"))
     assert (extracted.text, extracted.encoding) == (text, encoding)
 
 
-def test_line_ends_become_one_kind(tmp_path: Path) -> None:
+def test_line_endings_are_normalised(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes("一\r\n二\r三\u2028四\n".encode())
     assert read_text(path, encoding="utf-8").text == "一\n二\n三\n四\n"
 
 
 @pytest.mark.parametrize("media_type", [MediaType.TEXT, MediaType.MARKDOWN, MediaType.HTML])
-def test_nul_is_seen_in_the_text_and_counted(tmp_path: Path, media_type: MediaType) -> None:
+def test_nul_is_shown_in_the_text_and_counted(tmp_path: Path, media_type: MediaType) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"<p>" + b"Words of the report. " * 20 + b"dam\0aged, twi\0ce</p>")
     extracted = extract(FileToRead(path, "a"), media_type)
@@ -114,7 +116,7 @@ def test_markdown_headings_have_levels_and_places(tmp_path: Path) -> None:
         ("<!-- only this -->", "<!-- only this -->"),
     ],
 )
-def test_markdown_forms(tmp_path: Path, source: str, text: str) -> None:
+def test_markdown_is_read_as_plain_text(tmp_path: Path, source: str, text: str) -> None:
     assert read_markdown(tmp_path, source).text == text
 
 
@@ -167,7 +169,7 @@ def test_title_of_front_matter_is_a_heading_and_keys_of_a_generator_are_left_out
         "Leave\n\nowner: Anna\nnext_review: 2027\n\nAsk first.\n\nSick leave\n\nCall."
     )
     assert [(one.level, one.title) for one in read.headings] == [(1, "Leave"), (2, "Sick leave")]
-    # A page that begins with its title has it once.
+    # A page that begins with its title shows it once.
     assert (
         read_markdown(tmp_path, "---\ntitle: leave\n---\n# Leave :100:\n\nCall.").text
         == "Leave :100:\n\nCall."
@@ -185,9 +187,7 @@ def test_title_of_front_matter_is_a_heading_and_keys_of_a_generator_are_left_out
         ("Next: call Anna", "Next: call Anna"),
     ],
 )  # fmt: skip
-def test_front_matter_that_is_written_for_readers_stays(
-    tmp_path: Path, front: str, text: str
-) -> None:
+def test_front_matter_written_for_readers_is_kept(tmp_path: Path, front: str, text: str) -> None:
     assert read_markdown(tmp_path, f"---\n{front}\n---\nCall.").text == f"{text}\n\nCall.".lstrip()
 
 
@@ -199,7 +199,7 @@ def test_front_matter_that_is_written_for_readers_stays(
         "$\\sqrt[3]{x=2}$",
     ],
 )
-def test_code_and_formulas_are_no_syntax_of_site_generators(tmp_path: Path, source: str) -> None:
+def test_code_and_formulas_are_not_syntax_of_site_generators(tmp_path: Path, source: str) -> None:
     shown = source.removeprefix("<pre>\n").removesuffix("\n</pre>")
     assert read_markdown(tmp_path, source).text == shown
 
@@ -223,7 +223,7 @@ def test_hostile_markdown_loses_nothing_in_bounded_time(tmp_path: Path, source: 
 @pytest.mark.parametrize(
     "source", [files.ENGLISH_MARKDOWN, "> " * 300 + "deep", "---\n---\n<!-- x"]
 )
-def test_long_markdown_is_read_as_short_is_in_a_process(
+def test_long_markdown_is_read_in_a_process_with_the_same_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
 ) -> None:
     short = read_markdown(tmp_path, source)
@@ -240,7 +240,7 @@ def test_long_markdown_is_read_as_short_is_in_a_process(
         ({"timeout_s": 0.2}, ExtractionTimedOut, "0.2"),
     ],
 )
-def test_long_markdown_keeps_to_the_limits_while_it_is_parsed(
+def test_limits_apply_while_long_markdown_is_parsed(
     tmp_path: Path, limits: dict[str, float], error: type[Exception], words: str
 ) -> None:
     items = 10_000 if "max_characters" in limits else 50_000
@@ -249,7 +249,7 @@ def test_long_markdown_keeps_to_the_limits_while_it_is_parsed(
 
 
 def test_front_matter_without_an_end_is_searched_once(tmp_path: Path) -> None:
-    """A pattern that goes back over its lines would take a hundred bytes for each."""
+    """A backtracking pattern would take a hundred bytes of memory for each line."""
     source = "---\n" + "\n" * 2_000_000 + "words"
     tracemalloc.start()
     try:

@@ -42,7 +42,7 @@ BODY = "工作满一年的员工，每年有十天年假，可以结转五天。
          [(1, "第一章 总则"), (2, "第一节 目的")]),
     ],
 )  # fmt: skip
-def test_lines_that_are_set_apart_are_headings(text: str, headings: list[tuple[int, str]]) -> None:
+def test_lines_set_apart_are_headings(text: str, headings: list[tuple[int, str]]) -> None:
     found = text_headings(text)
     assert [(heading.level, heading.title) for heading in found] == headings
     assert all(heading.title in text[heading.start :][:60] for heading in found)
@@ -74,7 +74,7 @@ def test_lines_that_are_set_apart_are_headings(text: str, headings: list[tuple[i
         f"{'=' * 20}\nFrom: Anna Berg\nTo: Ben Cole\n",
     ],
 )
-def test_lists_tables_and_sentences_are_no_headings(text: str) -> None:
+def test_lists_tables_and_sentences_are_not_headings(text: str) -> None:
     assert text_headings(text) == ()
 
 

@@ -23,7 +23,7 @@ def test_missing_extra_is_named(monkeypatch, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def test_chroma_that_is_broken_is_not_called_missing(monkeypatch):
+def test_broken_chroma_is_not_called_missing(monkeypatch):
     def fail(name):
         raise ModuleNotFoundError("No module named 'mmh3'", name="mmh3")
 

@@ -1,4 +1,4 @@
-"""What is read of Chroma, what is made of it, and the copy it is read from. Chroma itself is not
+"""Reading of Chroma's records, their conversion, and the copy that is read. Chroma itself is not
 needed here."""
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ VECTOR = [0.5, -1.0]
         ({"note": "x"}, "l2", "l2"),
     ],
 )
-def test_the_distance_is_the_one_the_index_was_made_for(metadata, configured, distance) -> None:
+def test_distance_is_the_one_of_the_index(metadata, configured, distance) -> None:
     assert distance_of(metadata, {"hnsw": configured and {"space": configured}}) == distance
 
 
-def test_a_distance_that_is_unknown_is_refused() -> None:
+def test_unknown_distance_is_refused() -> None:
     with pytest.raises(ValueError, match="manhattan"):
         distance_of({"hnsw:space": "manhattan"}, {})
 
@@ -89,7 +89,7 @@ def test_record_that_cannot_be_stored_is_refused_with_the_reason(
         to_record(found, None)
 
 
-def test_a_record_is_the_same_but_for_the_last_digits_of_its_vector() -> None:
+def test_records_are_the_same_despite_the_last_digits_of_a_vector() -> None:
     record, _notes = to_record(ChromaRecord("1", "text", {"n": 1, "l": [1, 2]}, [3.0, 4e-7]), None)
 
     def stored(**changed: Any) -> StoredRecord:
@@ -113,7 +113,7 @@ def test_a_record_is_the_same_but_for_the_last_digits_of_its_vector() -> None:
 @pytest.mark.parametrize(
     ("stands", "wanted", "same"),
     [
-        # jsonb writes large numbers out, and what it gives back is a whole number.
+        # jsonb stores large numbers with all digits and returns an integer.
         (10**23, 1e23, True),
         (-(10**16), -1e16, True),
         (10**23 + 1, 1e23, False),
@@ -125,7 +125,7 @@ def test_a_record_is_the_same_but_for_the_last_digits_of_its_vector() -> None:
         (10**23, True, False),
     ],
 )
-def test_numbers_are_the_same_as_jsonb_has_them(stands: Any, wanted: Any, same: bool) -> None:
+def test_numbers_are_compared_as_jsonb_stores_them(stands: Any, wanted: Any, same: bool) -> None:
     record, _notes = to_record(ChromaRecord("1", "text", {"n": wanted}, VECTOR), None)
     assert is_same(record, StoredRecord("1", "text", {"n": stands}, record.vector)) is same
 
@@ -142,7 +142,7 @@ def test_all_records_are_read_once_in_order() -> None:
     assert max(map(len, batches)) == 4
 
 
-def test_a_vector_that_cannot_be_read_costs_its_own_record_alone() -> None:
+def test_unreadable_vector_affects_only_its_own_record() -> None:
     shelf = _shelf(64, torn={"id-5", "id-40"})
     read = [record for batch in Reader(shelf, batch_size=32).batches() for record in batch]
     assert [record.id for record in read] == [record.id for record in shelf.records]
@@ -150,7 +150,7 @@ def test_a_vector_that_cannot_be_read_costs_its_own_record_alone() -> None:
     assert shelf.asked < 30
 
 
-def test_a_record_that_is_listed_and_not_given_has_no_vector(
+def test_record_that_is_listed_but_not_returned_has_no_vector(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     shelf, get = _shelf(5), Shelf.get
@@ -164,7 +164,7 @@ def test_a_record_that_is_listed_and_not_given_has_no_vector(
     assert [one.id for one in read if one.vector is None] == ["id-2"]
 
 
-def test_an_index_that_is_broken_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broken_index_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
     shelf = _shelf(3 * MAX_UNREADABLE)
     shelf.torn = {record.id for record in shelf.records}
     with pytest.raises(BrokenIndex, match="Error finding id"):
@@ -186,7 +186,7 @@ INDEX = "0e5f2f54-5c2b-4f7e-9d53-3a4f2d1c7b60"
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """Make what a directory of Chroma looks like from outside."""
+    """Create a directory that looks like one of Chroma's."""
     made = tmp_path / "chroma"
     (made / INDEX).mkdir(parents=True)
     (made / INDEX / "header.bin").write_bytes(b"header")
@@ -201,7 +201,7 @@ def _files(directory: Path) -> set[str]:
     return {str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file()}
 
 
-def test_the_copy_holds_what_is_chromas_and_goes_afterwards(
+def test_copy_contains_only_chromas_files_and_is_deleted_afterwards(
     directory: Path, tmp_path: Path
 ) -> None:
     data = tmp_path / "data"
@@ -211,7 +211,7 @@ def test_the_copy_holds_what_is_chromas_and_goes_afterwards(
         with snapshot.snapshot(directory, data) as other:
             assert other != copy
         assert copy.exists()
-        # As a killed import leaves it: its lock went with its process.
+        # A killed import leaves this behind: its lock was released with its process.
         (data / "chroma-import-left" / "chroma").mkdir(parents=True)
         (data / "chroma-import-left" / "portal-import.lock").touch()
         # A user's own directory with a similar name.
@@ -221,7 +221,7 @@ def test_the_copy_holds_what_is_chromas_and_goes_afterwards(
     assert {path.name for path in data.iterdir()} == {"chroma-import.lock", "chroma-import-mine"}
 
 
-def test_a_directory_that_is_written_to_meanwhile_is_not_taken(
+def test_directory_that_is_written_to_during_the_copy_is_refused(
     directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     times = []

@@ -1,4 +1,4 @@
-"""Words ranked in memory: the same as BM25 over the texts that stand there now."""
+"""The index in memory ranks by words, as BM25 does over its current texts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHANGES = st.lists(
 def expected(
     texts: dict[str, tuple[str, str | None]], question: str, content_type: str | None
 ) -> dict[str, float]:
-    """Return scores by the formula, of those that hold a word and are of the type."""
+    """Return the formula's scores of the texts that contain a word and have the content type."""
     terms = {key: index_terms(text).split() for key, (text, _) in texts.items()}
     total = len(terms)
     mean = sum(map(len, terms.values())) / total if total else 1.0
@@ -44,7 +44,7 @@ def expected(
 
 @settings(max_examples=60)
 @given(CHANGES, st.lists(WORDS, min_size=1, max_size=3).map(" ".join), TYPES, st.integers(1, 6))
-def test_best_are_those_of_the_formula_after_any_changes(changes, question, content_type, limit):
+def test_best_match_the_formula_after_any_changes(changes, question, content_type, limit):
     index, texts = LexicalIndex(SHAPE), {}
     for key, text, of_type in changes:
         if text is None:

@@ -1,4 +1,4 @@
-"""Moving windows in memory: that many in any stretch of that length, and bounded."""
+"""Sliding windows in memory: at most `limit` units in any period, and bounded memory."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_refunded_units_can_be_used_again() -> None:
     assert windows.acquire("k", 1, 60)
 
 
-def test_the_first_charge_says_when_the_next_is_free() -> None:
+def test_window_starts_at_its_first_charge() -> None:
     clock = Clock()
     windows = MemoryWindows(clock=clock)
     windows.acquire("k", 2, 60)
@@ -45,7 +45,7 @@ def test_the_first_charge_says_when_the_next_is_free() -> None:
     assert windows.window("k", 60) == (1_000.0, 2)
 
 
-def test_made_up_keys_push_out_only_each_other() -> None:
+def test_made_up_keys_evict_only_each_other() -> None:
     windows = MemoryWindows(max_keys=10)
     for number in range(1_000):
         windows.acquire(f"name {number}", 10, 60)

@@ -1,4 +1,4 @@
-"""Gunicorn's own lines: what an operator may switch on holds no question either."""
+"""Gunicorn's own log lines contain no queries, whatever an operator switches on."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def log(
             handler.close()
 
 
-def test_access_log_of_any_format_holds_no_query(log: GunicornLog, tmp_path: Path) -> None:
+def test_access_log_of_any_format_contains_no_query(log: GunicornLog, tmp_path: Path) -> None:
     environ = {
         "REQUEST_METHOD": "GET",
         "RAW_URI": f"/search?{QUERY}",
@@ -77,7 +77,7 @@ def test_access_log_of_any_format_holds_no_query(log: GunicornLog, tmp_path: Pat
         assert leak not in line, line
 
 
-def test_errors_of_gunicorn_hold_neither_address_nor_message(
+def test_errors_of_gunicorn_contain_neither_query_nor_message(
     log: GunicornLog, written: io.StringIO
 ) -> None:
     try:

@@ -48,7 +48,7 @@ def written(
 
 @contextmanager
 def only(stream: io.StringIO) -> Iterator[None]:
-    """Keep what is logged out of pytest's reports, which bear no half of a surrogate pair."""
+    """Keep log lines out of pytest's reports, which fail on a lone surrogate."""
     root = logging.getLogger()
     ours = [handler for handler in root.handlers if getattr(handler, "stream", None) is stream]
     with pytest.MonkeyPatch.context() as patch:
@@ -57,7 +57,7 @@ def only(stream: io.StringIO) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_control_characters_are_written_out(written: io.StringIO, kind: str) -> None:
+def test_control_characters_are_escaped(written: io.StringIO, kind: str) -> None:
     with only(written):
         structlog.get_logger("x").warning("event", path=HOSTILE[kind], many=[HOSTILE[kind]])
         structlog.get_logger("x").warning(HOSTILE[kind])
@@ -67,7 +67,7 @@ def test_control_characters_are_written_out(written: io.StringIO, kind: str) -> 
     assert not set(RAW) & set("".join(lines)), lines
 
 
-def test_json_says_the_same_as_was_logged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_decodes_to_what_was_logged(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
     monkeypatch.setattr("sys.stderr", stream)
     root = logging.getLogger()

@@ -1,4 +1,4 @@
-"""Processes that share their counts: who empties, who counts on, what the dead leave."""
+"""Processes that share their counters: when they reset, fork, exit and are merged."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_counts_add_up_and_outlive_their_process(tmp_path: Path) -> None:
     three.end()
 
 
-def test_the_first_of_a_set_begins_at_nothing(tmp_path: Path) -> None:
+def test_first_process_of_a_set_starts_at_zero(tmp_path: Path) -> None:
     one = Counting(tmp_path)
     one.tell("answered")
     one.end()
@@ -91,7 +91,7 @@ def test_the_first_of_a_set_begins_at_nothing(tmp_path: Path) -> None:
     two.end()
 
 
-def test_many_that_come_and_go_leave_a_bounded_number_of_files(tmp_path: Path) -> None:
+def test_many_processes_that_exit_leave_a_bounded_number_of_files(tmp_path: Path) -> None:
     stays = Counting(tmp_path)
     stays.tell("answered")
     for _ in range(4):

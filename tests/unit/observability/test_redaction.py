@@ -1,4 +1,4 @@
-"""What a log line may hold, in both formats: forced errors of every kind we know."""
+"""Log lines of both formats contain nothing private: forced errors of every known kind."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Read = Callable[[], str]
 
 @pytest.fixture(params=["console", "json"])
 def written(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Read]:
-    """Return what was logged so far, in one of the formats."""
+    """Yield a function that returns what was logged so far, in one of the formats."""
     root = logging.getLogger()
     handlers, raises = root.handlers, logging.raiseExceptions
     stream = io.StringIO()
@@ -170,7 +170,7 @@ def test_only_the_first_line_of_a_librarys_message_is_logged(written: Read) -> N
     assert_no_leak(written())
 
 
-def test_a_line_that_cannot_be_made_shows_no_arguments(written: Read) -> None:
+def test_line_that_cannot_be_formatted_shows_no_arguments(written: Read) -> None:
     numbers = "%d of %d"
     logging.getLogger("some.library").error(numbers, QUESTION)
     assert_no_leak(written())

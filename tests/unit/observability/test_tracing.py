@@ -1,4 +1,4 @@
-"""W3C Trace Context: read strictly, passed on, never trusted with more than it says."""
+"""W3C Trace Context: parsed strictly, passed on, and not trusted beyond its fields."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_request_without_a_trace_begins_an_unsampled_one():
 
 
 @pytest.mark.parametrize("state", ["x" * 513, "wörld=1", "a=1\r\nX-Evil: 1"])
-def test_a_state_that_could_break_a_header_is_dropped(state):
+def test_tracestate_that_could_break_a_header_is_dropped(state):
     tracing.begin("a-request-id", f"00-{TRACE}-{SPAN}-01", state)
     assert "tracestate" not in tracing.outgoing()
 

@@ -19,7 +19,7 @@ def directive(name: str) -> str:
     return found[1]
 
 
-def test_nginx_takes_what_the_portal_takes_and_buffers_it() -> None:
+def test_nginx_accepts_uploads_of_the_portals_size_and_buffers_them() -> None:
     assert directive("client_max_body_size") == f"{Settings().max_upload_mb * 10 + 1}m"
     assert directive("proxy_request_buffering") == "on"
     assert directive("proxy_buffering") == "on"
@@ -27,7 +27,7 @@ def test_nginx_takes_what_the_portal_takes_and_buffers_it() -> None:
     assert re.search(r"location /metrics \{\s*deny all;", NGINX)
 
 
-def test_compose_lets_users_in_through_the_proxy_only() -> None:
+def test_compose_exposes_only_the_proxy() -> None:
     compose = yaml.safe_load((PROJECT / "compose.yaml").read_text())
     services = compose["services"]
     assert [name for name, service in services.items() if "ports" in service] == ["proxy"]
@@ -35,8 +35,8 @@ def test_compose_lets_users_in_through_the_proxy_only() -> None:
     assert services["web"]["environment"]["PORTAL_TRUSTED_PROXIES"] == 1
 
 
-def test_backup_of_compose_may_write_and_repeat_itself() -> None:
-    """The volume belongs to the image's directory's owner, and a backup is not overwritten."""
+def test_compose_backup_can_write_and_overwrite_its_file() -> None:
+    """A new volume has the owner of the image's directory; overwriting a backup needs `--force`."""
     backup = yaml.safe_load((PROJECT / "compose.yaml").read_text())["services"]["backup"]
     (volume,) = backup["volumes"]
     folder = volume.split(":")[1]

@@ -1,4 +1,4 @@
-"""The examples are listed where newcomers look, and begin with what they show and how they run."""
+"""The examples are listed in their README, and each begins with how to run it."""
 
 from __future__ import annotations
 

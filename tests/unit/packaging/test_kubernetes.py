@@ -1,4 +1,4 @@
-"""The manifests are what Kubernetes' API takes, and run the portal as its image does."""
+"""Kubernetes' API accepts the manifests, and they match the portal's image."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QUANTITY = {"type": "string", "pattern": r"^\d+(\.\d+)?(m|Ki|Mi|Gi)?$"}
 
 
 def fields(*required: str, **properties: Any) -> dict[str, Any]:
-    """Return the schema of an object that has no other fields: a misspelt one is an error."""
+    """Return the schema of an object with no other fields, so that a misspelt one is an error."""
     return {
         "type": "object",
         "properties": properties,
@@ -200,7 +200,7 @@ def test_a_misspelt_field_is_found() -> None:
         jsonschema.validate(web["spec"], SPECS["apps/v1", "Deployment"])
 
 
-def test_each_deployment_has_a_budget_a_scale_and_its_own_pods() -> None:
+def test_each_deployment_has_a_budget_an_autoscaler_and_its_own_pods() -> None:
     for name, deployment in named("Deployment").items():
         labels = deployment["spec"]["template"]["metadata"]["labels"]
         assert deployment["spec"]["selector"]["matchLabels"] == labels
@@ -213,7 +213,7 @@ def test_each_deployment_has_a_budget_a_scale_and_its_own_pods() -> None:
     assert named("Service")["web"]["spec"]["selector"] == {"app": "portal", "part": "web"}
 
 
-def test_probes_ask_addresses_of_the_portal_on_its_port() -> None:
+def test_probes_use_health_addresses_of_the_portal_on_its_port() -> None:
     (web,) = named("Deployment")["web"]["spec"]["template"]["spec"]["containers"]
     assert web["ports"] == [{"name": "http", "containerPort": 8000}]
     assert web["livenessProbe"]["httpGet"]["path"] == "/health/live"

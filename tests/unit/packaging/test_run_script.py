@@ -79,7 +79,7 @@ def test_wrong_use_is_reported(arguments: list[str]) -> None:
     assert "nonsense" in done.stderr
 
 
-def test_locks_are_in_step_with_their_sources(lock: ModuleType) -> None:
+def test_locks_match_their_sources(lock: ModuleType) -> None:
     assert lock.behind() == []
 
 
@@ -96,7 +96,7 @@ def test_a_changed_source_is_noticed_and_a_comment_is_not(
     assert lock.behind() == ["core"]
 
 
-def test_every_locked_package_has_hashes_and_none_an_address(run: ModuleType) -> None:
+def test_every_locked_package_has_hashes_and_none_has_an_address(run: ModuleType) -> None:
     for name in run.LOCKS:
         text = (run.REQUIREMENTS / f"{name}.txt").read_text(encoding="utf-8")
         packages = text.replace("\\\n", " ").splitlines()
@@ -107,7 +107,7 @@ def test_every_locked_package_has_hashes_and_none_an_address(run: ModuleType) ->
         assert "--index" not in text
 
 
-def test_django_itself_is_in_no_lock_of_the_portal(run: ModuleType) -> None:
+def test_no_lock_contains_django(run: ModuleType) -> None:
     for name in run.LOCKS:
         lines = (run.REQUIREMENTS / f"{name}.txt").read_text(encoding="utf-8").splitlines()
         assert not any(line.startswith("django==") for line in lines)

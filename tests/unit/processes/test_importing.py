@@ -1,4 +1,4 @@
-"""What an import says of itself: its counts and its words."""
+"""The progress that an import reports: its counts and messages."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_tally_counts_each_file_once() -> None:
     assert tally.take(shared) == "s.txt: already exists, visible to everyone"
     assert (tally.taken, tally.read, tally.to_read) == (6, 0, 4)
     said = tally.follow(dict([progress(ids[0], READY, 5), progress(ids[1], PROCESSING, 2)]))
-    # The third was thrown away meanwhile.
+    # The third document was deleted meanwhile.
     assert said == []
     assert (tally.ready, tally.failed, tally.chunks, len(tally.waiting)) == (1, 0, 7, 1)
     said = tally.follow(dict([progress(ids[1], FAILED)]))
@@ -71,7 +71,7 @@ def test_names_of_any_bytes_are_shown_on_one_line() -> None:
 
 
 @pytest.mark.parametrize("is_terminal", [True, False], ids=["terminal", "log"])
-def test_display_says_where_an_import_is(
+def test_display_shows_the_progress_of_an_import(
     is_terminal: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(displays, "_LINE_EVERY_S", 0.0)

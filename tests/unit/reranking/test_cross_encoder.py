@@ -1,4 +1,4 @@
-"""The real loader of cross-encoders, on a tiny one that is made here."""
+"""The real loader of cross-encoders, with a tiny model that is created here."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def test_cross_encoder_from_a_directory_scores_pairs_in_order(tmp_path):
     assert reranker.scores("where cat", [], deadline_s=60) == []
 
 
-def test_run_that_is_late_stops_between_batches(tmp_path):
+def test_late_run_stops_between_batches(tmp_path):
     reranker = CrossEncoderReranker(model=str(save_model(tmp_path / "model")))
     with pytest.raises(RerankerUnavailable, match="more than"):
         reranker.scores("where cat", ["mat"], deadline_s=-1)
 
 
-def test_settings_lead_to_the_model(tmp_path):
+def test_settings_select_the_model(tmp_path):
     model = save_model(tmp_path / "model")
     reranker = create_reranker(RerankSettings(provider="sentence-transformers", model=str(model)))
     assert len(reranker.scores("where", ["cat", "mat"], deadline_s=60)) == 2

@@ -1,4 +1,4 @@
-"""What the service makes of a re-ranking model, good or bad."""
+"""How the service uses a re-ranking model, good or bad."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def services(reranker, **settings):
     )
 
 
-def test_the_model_orders_what_it_read_and_the_rest_stays_behind():
+def test_model_orders_the_chunks_it_read_before_the_rest():
     model = Giving([0.1, 0.9, 0.5])
     found = rerank(services(model, candidates=3, timeout_s=0.7), "question", CANDIDATES)
     assert found.order == (1, 2, 0, 3)
@@ -79,7 +79,7 @@ def test_invalid_scores_leave_the_order_of_fusion_and_are_reported(answer):
     assert found.degraded == (CODE,)
 
 
-def test_failure_leaves_the_order_of_fusion_and_is_marked():
+def test_failure_leaves_the_order_of_fusion_and_is_reported():
     model = TimeBoxed(Giving(RuntimeError("out of memory")))
     found = rerank(services(model), "q", CANDIDATES)
     assert (found.order, found.degraded) == ((0, 1, 2, 3), (CODE,))

@@ -1,4 +1,4 @@
-"""A reranker never costs a search more than its time, nor a process more than one thread."""
+"""A reranker never takes more than its time limit, nor more than one thread per process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from portal.settings import RerankSettings
 
 
 class Lengths:
-    """Longer passages are better; waits for `gate` first, and counts who is inside."""
+    """Scores chunks by length; waits for `gate` first, and counts calls."""
 
     name = "lengths"
 
@@ -93,7 +93,7 @@ def test_caller_with_less_time_than_the_running_call_does_not_wait_longer(model)
     with ThreadPoolExecutor(1) as threads:
         first = threads.submit(boxed.scores, "q", ["a"], deadline_s=20)
         while not model.calls:
-            time.sleep(0.001)  # Until the other thread is inside the model.
+            time.sleep(0.001)  # Wait until the other thread is inside the model.
         with pytest.raises(RerankerUnavailable, match="busy"):
             boxed.scores("q", ["a"], deadline_s=0.05)
         model.gate.set()
@@ -115,7 +115,7 @@ def test_model_that_keeps_failing_is_paused_and_then_retried(model):
     assert boxed.scores("q", ["a"], deadline_s=5) == [1]
 
 
-def test_health_is_that_of_the_last_call_of_the_model(model):
+def test_health_is_that_of_the_last_model_call(model):
     boxed = TimeBoxed(model)
     assert boxed.health is None
     model.error = RerankerUnavailable(reason="there is none")
@@ -127,7 +127,7 @@ def test_health_is_that_of_the_last_call_of_the_model(model):
     assert boxed.health.ok
 
 
-def test_re_ranking_is_off_unless_it_is_asked_for():
+def test_reranking_is_off_by_default():
     assert create_reranker(RerankSettings()) is None
 
 

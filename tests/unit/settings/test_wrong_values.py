@@ -1,4 +1,4 @@
-"""A wrong value stops the start with the name of its setting, and without its secrets."""
+"""A wrong value stops the start with an error that names its setting and shows no secrets."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ OUTSIDE = {"issuer": "https://issuer.example.org", "audience": "portal"}
     ],
     ids=str,
 )
-def test_wrong_value_stops_the_start_with_its_name(given: dict[str, Any], name: str) -> None:
+def test_wrong_value_stops_the_start_with_the_name_of_its_setting(
+    given: dict[str, Any], name: str
+) -> None:
     with pytest.raises(InvalidSetting, match=rf"PORTAL_{name}\b") as refused:
         load_settings(**given)
     assert not [secret for secret in SECRETS if secret in str(refused.value)]
@@ -81,7 +83,7 @@ def test_wrong_value_stops_the_start_with_its_name(given: dict[str, Any], name: 
         ({"registration": "all"}, "'invite', 'open' or 'closed'"),
     ],
 )
-def test_wrong_value_is_answered_with_what_the_settings_page_says(
+def test_error_about_a_wrong_value_says_what_the_setting_takes(
     given: dict[str, Any], takes: str
 ) -> None:
     with pytest.raises(InvalidSetting) as refused:
@@ -89,6 +91,6 @@ def test_wrong_value_is_answered_with_what_the_settings_page_says(
     assert str(refused.value).endswith(f"but takes {takes}.")
 
 
-def test_short_key_is_refused_with_the_way_to_a_longer_one() -> None:
+def test_error_about_a_short_key_says_how_to_make_a_longer_one() -> None:
     with pytest.raises(InvalidSetting, match=r"32 bytes.*token_urlsafe"):
         load_settings(secret_key="short-secret")

@@ -1,4 +1,4 @@
-"""Which server a request reads from, by what the servers said last (ADR 61)."""
+"""Which server a request reads from, by the latest samples of the servers (ADR 61)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WAIT_S = 0.5
 
 
 class Server:
-    """A server that says what the test wants, and counts how often it was asked."""
+    """A server that returns the test's sample, and counts how often it was asked."""
 
     conninfo = "host=/nowhere"
 
@@ -37,13 +37,13 @@ class Server:
 
 
 class World:
-    """A primary and replicas that have been asked once, by no thread."""
+    """A primary and replicas that have been sampled once, without a watching thread."""
 
     def __init__(self, *replicas: Server, position: int = 100, outage_s: float = 60.0) -> None:
         self.primary = Server(position=position, is_replica=False)
         self.servers = list(replicas)
         self.replicas = Replicas(self.primary, self.servers, wait_s=WAIT_S, outage_s=outage_s)
-        self.replicas._is_watching = True  # Each test says when a server is asked.
+        self.replicas._is_watching = True  # Each test decides when a server is sampled.
         self.watched = {id(w.source): w for w in self.replicas._replicas}
         self.look()
 
@@ -51,13 +51,13 @@ class World:
         return self.watched[id(server)]
 
     def look(self) -> None:
-        """Note what each server says, as the watch does."""
+        """Sample each server, as the watch does."""
         self.replicas._primary.note(self.primary.sample())
         for server in self.servers:
             self.of(server).note(server.sample())
 
 
-def test_a_replica_that_has_what_the_primary_has_is_read_without_asking_it() -> None:
+def test_replica_that_is_up_to_date_is_read_without_asking_it() -> None:
     replica = Server(position=100)
     world = World(replica)
     asked = replica.asked
@@ -80,7 +80,7 @@ def test_read_waits_for_a_recent_write() -> None:
     assert replica.says.position >= 110
 
 
-def test_a_replica_that_stays_behind_costs_one_wait_until_it_has_caught_up() -> None:
+def test_replica_that_stays_behind_costs_one_wait_until_it_catches_up() -> None:
     replica = Server(position=40)
     world = World(replica)
     assert world.replicas.choose() is None
@@ -94,18 +94,18 @@ def test_a_replica_that_stays_behind_costs_one_wait_until_it_has_caught_up() -> 
 
 
 @pytest.mark.parametrize("timeline", [2, None])
-def test_a_higher_position_on_another_timeline_is_other_data(timeline: int | None) -> None:
+def test_replica_on_another_timeline_is_not_read(timeline: int | None) -> None:
     world = World(Server(position=999, timeline=timeline))
     assert world.replicas.choose() is None
     assert world.replicas.states() == [("not_following", 0)]
 
 
-def test_a_replica_that_was_promoted_is_not_read_as_a_replica() -> None:
+def test_promoted_replica_is_not_read() -> None:
     promoted = Server(position=100, is_replica=False, timeline=2)
     assert World(promoted).replicas.choose() is None
 
 
-def test_a_replica_that_is_promoted_while_it_is_waited_for_is_not_read() -> None:
+def test_replica_that_is_promoted_during_the_wait_is_not_read() -> None:
     replica = Server(position=40)
     world = World(replica)
     assert replica.says is not None
@@ -113,9 +113,7 @@ def test_a_replica_that_is_promoted_while_it_is_waited_for_is_not_read() -> None
     assert world.replicas.choose() is None
 
 
-def test_a_replica_that_dies_while_it_is_waited_for_is_lost_and_its_connections_are_dropped() -> (
-    None
-):
+def test_replica_that_dies_during_the_wait_is_lost_with_its_connections() -> None:
     replica = Server(position=40)
     world = World(replica)
     replica.says = None
@@ -125,7 +123,7 @@ def test_a_replica_that_dies_while_it_is_waited_for_is_lost_and_its_connections_
     assert replica.forgot == 1
 
 
-def test_a_primary_that_became_a_replica_is_no_primary() -> None:
+def test_primary_that_became_a_replica_is_lost() -> None:
     world = World(Server(position=100))
     assert world.primary.says is not None
     world.primary.says = replace(world.primary.says, is_replica=True)
@@ -134,14 +132,14 @@ def test_a_primary_that_became_a_replica_is_no_primary() -> None:
     assert world.primary.forgot == 1
 
 
-def test_a_primary_that_does_not_answer_is_reported_to_the_caller() -> None:
+def test_unreachable_primary_is_reported_to_the_caller() -> None:
     world = World(Server(position=100))
     world.primary.says = None
     with pytest.raises(DatabaseUnavailable):
         world.replicas.choose()
 
 
-def test_a_server_is_lost_when_it_owes_an_answer_and_not_when_it_was_not_asked() -> None:
+def test_server_is_lost_only_when_its_answer_is_overdue() -> None:
     watched = World(Server(position=100)).replicas._replicas[0]
     assert watched.latest is not None
     watched.note(replace(watched.latest, at=time.monotonic() - 3600))
@@ -168,7 +166,7 @@ def test_most_advanced_replica_replaces_a_lost_primary() -> None:
 
 
 def test_replica_that_lags_by_more_than_a_second_does_not_replace_the_primary() -> None:
-    """It could show what was taken away: a membership, a document, a token."""
+    """It could show something that has been removed: a membership, a document, a token."""
     behind = Server(position=100)
     world = World(behind, position=100)
     history = world.replicas._primary.history
@@ -176,14 +174,14 @@ def test_replica_that_lags_by_more_than_a_second_does_not_replace_the_primary() 
     now = time.monotonic()
     for age_s, position in ((2.0, 90), (1.3, 110), (0.2, 150)):
         history.append(Sample(now - age_s, False, position, 1, False))
-    # Of the last second replicas may lack something; before it, nothing.
+    # Replicas may lack changes of the last second, but no older ones.
     assert lost(world).replicas.stand_in() is None
     assert behind.says is not None
     world.of(behind).note(replace(behind.says, position=110))
     assert world.replicas.stand_in() is behind
 
 
-def test_a_replica_that_followed_another_timeline_does_not_stand_in() -> None:
+def test_replica_on_another_timeline_does_not_replace_the_primary() -> None:
     assert lost(World(Server(position=200, timeline=2))).replicas.stand_in() is None
 
 
@@ -195,7 +193,7 @@ def test_replica_that_received_nothing_since_the_loss_replaces_the_primary() -> 
     assert world.replicas.stand_in() is replica
 
 
-def test_lost_replicas_and_promoted_ones_do_not_stand_in() -> None:
+def test_lost_and_promoted_replicas_do_not_replace_the_primary() -> None:
     dead, promoted = Server(position=100), Server(position=100)
     world = lost(World(dead, promoted))
     world.replicas.mark_lost(dead)
@@ -204,17 +202,17 @@ def test_lost_replicas_and_promoted_ones_do_not_stand_in() -> None:
     assert world.replicas.stand_in() is None
 
 
-def test_a_process_that_never_saw_the_primary_reads_from_no_replica() -> None:
+def test_process_that_never_reached_the_primary_reads_from_no_replica() -> None:
     world = World(Server(position=100))
     world.replicas._primary.history.clear()
     assert lost(world).replicas.stand_in() is None
 
 
-def test_reading_without_the_primary_ends_after_its_time() -> None:
+def test_reading_without_the_primary_ends_after_the_time_limit() -> None:
     assert lost(World(Server(position=100), outage_s=0)).replicas.stand_in() is None
 
 
-def test_a_primary_that_answers_again_ends_the_outage() -> None:
+def test_primary_that_answers_again_ends_the_outage() -> None:
     world = lost(World(Server(position=100)))
     world.look()
     assert not world.replicas.is_primary_lost
@@ -224,7 +222,7 @@ def test_a_primary_that_answers_again_ends_the_outage() -> None:
 
 def test_replica_states_report_the_lag_of_each_server() -> None:
     world = World(Server(position=100), Server(position=40))
-    # Behind is one that a request has waited for in vain.
+    # A replica counts as "behind" only after a request has waited for it in vain.
     assert world.replicas.states() == [("ok", 0), ("ok", 60)]
     ahead, behind = world.servers
     world.replicas.mark_lost(ahead)

@@ -163,7 +163,7 @@ def test_long_unbroken_words_are_cut() -> None:
         "'",
     ],
 )
-def test_time_grows_with_the_length_only(unit: str) -> None:
+def test_time_grows_linearly_with_the_length(unit: str) -> None:
     """Ten times the text may take ten times the time, not a hundred times."""
 
     def seconds(length: int) -> float:
@@ -186,7 +186,7 @@ def test_threads_get_the_same_terms() -> None:
         assert list(pool.map(index_terms, texts)) == expected
 
 
-def test_tsquery_quotes_what_would_be_syntax() -> None:
+def test_tsquery_quotes_its_special_characters() -> None:
     assert tsquery_or(("a", "b'c", "d\\e")) == "'a' | 'b''c' | 'd\\\\e'"
 
 

@@ -1,4 +1,4 @@
-"""Differences of texts: they lead from one to the other, read well, and never take long."""
+"""Differences of texts: they lead from one to the other, are readable, and never take long."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_changed_lines_are_compared_by_word() -> None:
         ("added", "twenty"),
         ("same", " days of annual leave.\nUnused leave expires.\n"),
     ]
-    # Chinese writes no spaces: by characters.
+    # Chinese has no spaces, so it is compared by characters.
     assert words("员工每年享有十五天年假。", "员工每年享有二十天年假。") == [
         ("same", "员工每年享有"), ("removed", "十五"), ("added", "二十"), ("same", "天年假。"),
     ]  # fmt: skip
@@ -86,10 +86,10 @@ def test_huge_and_hostile_texts_are_compared_within_seconds() -> None:
     ]
     hostile = [
         ("".join(pages), "".join(changed)),
-        # Two lines only, in any order: nothing stands once.
+        # Only two different lines in any order, so no line is unique.
         ("\n".join(rng.choices("ab", k=60_000)), "\n".join(rng.choices("ab", k=60_000))),
         ("x" * 2_000_000, "y" + "x" * 2_000_000),
-        # No stop ends a sentence, and none is looked at once for each before it.
+        # None of these stops ends a sentence; scanning on from each would take quadratic time.
         ("." * 200_000 + "a", "." * 200_000 + "b"),
     ]
     for old, new in hostile:
@@ -101,21 +101,21 @@ def test_huge_and_hostile_texts_are_compared_within_seconds() -> None:
 
 
 @given(st.text(alphabet="ab。 \n\r\v\f\x1c\x1e\x1f\x85\u2028\u2029", max_size=80))
-def test_lines_end_where_python_ends_them_and_are_counted_no_further_than_asked(text: str) -> None:
+def test_lines_end_as_in_python_and_are_counted_up_to_a_limit(text: str) -> None:
     lines = text.splitlines(keepends=True)
     assert list(_units(text)) == lines
     for limit in (0, 1, 5, len(lines), 2 * len(lines)):
         assert has_more_units((text, text), than=limit) == (2 * len(lines) > limit)
 
 
-def test_sentences_of_long_lines_count() -> None:
+def test_long_lines_are_counted_by_sentence() -> None:
     line = "第一条规定如下内容。" * 100
     assert has_more_units((line,), than=99)
     assert not has_more_units((line,), than=100)
 
 
 @given(TEXTS, TEXTS, st.integers(min_value=1, max_value=40))
-def test_stretches_stand_for_the_whole_comparison(old: str, new: str, times: int) -> None:
+def test_stretches_cover_the_whole_comparison(old: str, new: str, times: int) -> None:
     pieces = differences(old * times + new, old * times)
     shown = list(stretches(pieces))
     assert sum(one.characters for one in shown) == sum(len(piece.text) for piece in pieces)
@@ -124,7 +124,7 @@ def test_stretches_stand_for_the_whole_comparison(old: str, new: str, times: int
     assert changed == [piece.text for piece in pieces if piece.kind is not Kind.SAME]
 
 
-def test_long_differences_come_in_parts_that_hold_all_of_them() -> None:
+def test_parts_of_long_differences_contain_all_of_them() -> None:
     long = "".join(f"Line {number} of many.\n" for number in range(6000))
     pieces = differences("Begin.\n" + long + "End.\n", "Began.\n" + long[::-1] + "End.\n")
     first = part_of(pieces, 1)
@@ -135,6 +135,6 @@ def test_long_differences_come_in_parts_that_hold_all_of_them() -> None:
     for part in parts:
         assert sum(stretch.characters for stretch in part.stretches) <= PART_CHARACTERS
     assert part_of(pieces, 10**6) == parts[-1]
-    # What is far from any change is folded; what is short enough can be unfolded.
+    # Text far from any change is folded; only short stretches can be unfolded.
     far = [*stretches(differences(long, long + "More."))]
     assert (far[0].kind, far[0].text) == ("folded", None)

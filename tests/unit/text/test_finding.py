@@ -1,4 +1,4 @@
-"""Finding terms gives what picking them from the whole analysis gives."""
+"""Finding terms gives the same as picking them from the whole analysis."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ WORDS = [
 
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("word", WORDS)
-def test_finds_what_the_analysis_holds(text: str, word: str) -> None:
+def test_finds_every_token_of_the_analysis(text: str, word: str) -> None:
     terms = query_terms(word)
     picked = {token for token in analyse(text) if token.term in terms}
     found = set(find_terms(text, terms))
     assert picked <= found
-    # More only of Chinese, where a word is found even if it was cut differently.
+    # Only Chinese gives more: a word is found even where the analysis segments it differently.
     assert all(re.fullmatch(f"[{HAN}]+", token.term) for token in found - picked)
 
 
 @given(st.lists(st.sampled_from([*WORDS, *TEXTS]), max_size=6), st.sampled_from(WORDS))
-def test_finds_the_same_in_any_text(parts: list[str], word: str) -> None:
+def test_finds_every_token_in_any_text(parts: list[str], word: str) -> None:
     text, terms = " ".join(parts), query_terms(word)
     picked = {token for token in analyse(text) if token.term in terms}
     found = find_terms(text, terms)
@@ -46,7 +46,7 @@ def test_finds_the_same_in_any_text(parts: list[str], word: str) -> None:
     assert find_terms(text, terms, index_terms(text)) == found
 
 
-def test_found_in_order_with_places_in_the_original() -> None:
+def test_tokens_are_found_in_order_with_places_in_the_original() -> None:
     text = "ﬁnance 財務 FINANCE"
     found = find_terms(text, query_terms("finance 财务"))
     assert [text[token.start : token.end] for token in found] == ["ﬁnance", "財務", "FINANCE"]

@@ -1,4 +1,4 @@
-"""A passage joined with its neighbours reads well and keeps its place in the document."""
+"""A chunk joined with its neighbours reads well and keeps its place in the document."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def at(words: str) -> int:
     return DOCUMENT.index(words)
 
 
-def test_sentences_that_the_chunk_cuts_are_completed() -> None:
+def test_sentences_cut_by_the_chunk_are_completed() -> None:
     start, end = at("front desk"), at("second")
     joined = join_neighbours(
         cut(start, end - 1), cut(0, start - 1), cut(end, len(DOCUMENT)), wanted_chars=0
@@ -39,7 +39,7 @@ def test_short_chunk_is_filled_with_whole_sentences_first_from_what_follows() ->
     assert joined.text == DOCUMENT[:end]
 
 
-def test_filling_up_ends_before_a_heading_of_what_does_not_fit() -> None:
+def test_filling_stops_before_a_heading_whose_text_does_not_fit() -> None:
     first = "The notice period is four weeks."
     document = f"{first}\n\nIt is in writing.\n\nWho to ask\n\nTopic | Person\nPay | Irene Okafor"
     chunk = Fragment(first, 0, len(first))
@@ -72,7 +72,7 @@ def test_neighbour_that_does_not_fit_is_left_out() -> None:
         assert join_neighbours(chunk, None, neighbour, wanted_chars=500) == chunk
 
 
-def test_endless_sentence_adds_a_bounded_rest_of_whole_words() -> None:
+def test_endless_sentence_adds_a_bounded_number_of_whole_words() -> None:
     words = "word " * 400
     chunk = Fragment(words[600:1000], 600, 1000)
     joined = join_neighbours(

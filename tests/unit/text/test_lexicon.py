@@ -1,4 +1,4 @@
-"""Words are translated both ways, and a text is compared by the translations it has."""
+"""Words are translated both ways, and texts are compared by the translations they contain."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ def share(query: str, text: str) -> float:
         ("warranties", ("保修",)),  # By stem.
         ("meeting room", ("会议室",)),  # By phrase.
         ("會議室", ("meet", "room")),  # In either script.
-        ("年假", ("annual", "leav")),  # 年 and 假 to the analyser.
+        ("年假", ("annual", "leav")),  # The analyser splits it into 年 and 假.
         ("annual leave", ("年", "假")),
         ("杭州", ("hangzhou",)),  # Not "…, capital of Zhejiang province".
         ("London", ("伦敦",)),
     ],
 )
-def test_words_and_phrases_have_their_senses(query: str, sense: tuple[str, ...]) -> None:
+def test_words_and_phrases_have_their_translations(query: str, sense: tuple[str, ...]) -> None:
     assert any(sense in senses for senses in translations(query_terms(query)))
 
 
-def test_unknown_words_single_characters_and_notes_have_none() -> None:
+def test_unknown_words_single_characters_and_notes_have_no_translation() -> None:
     assert translations(["xyzzy", "好", "4711"]) == [(), (), ()]
     assert not any("cl" in sense for sense in translations(["电池"])[0])
 
 
-def test_the_text_with_the_translations_has_the_larger_share() -> None:
+def test_text_with_the_translations_has_the_larger_share() -> None:
     right = "A deposit of two months' rent is due when the lease is signed."
     wrong = "The canteen is open from eight to ten."
     assert share("签租约时押金交多少", right) > share("签租约时押金交多少", wrong)
     assert share("How much is the deposit for the warehouse?", "仓库押金为两个月租金。") > 0.5
 
 
-def test_numbers_and_names_that_both_have_count() -> None:
+def test_numbers_and_names_in_both_languages_count() -> None:
     assert share("PO-4711", "订单 PO-4711 已发货") == 1.0
     assert share("PO-4711", "订单已发货") == 0.0
 
@@ -86,7 +86,7 @@ def test_searches_that_begin_together_read_the_dictionary_once(
     def files(package: str) -> Path:
         opened.append(package)
         with suppress(BrokenBarrierError):
-            together.wait(timeout=0.2)  # Until the other thread opens it too.
+            together.wait(timeout=0.2)  # Give the other thread time to open it too.
         return tmp_path
 
     monkeypatch.setattr(lexicon, "files", files)

@@ -1,4 +1,4 @@
-"""Which passages count as copies of each other."""
+"""Which chunks count as copies of each other."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ ENGLISH = (
 
 
 @pytest.mark.parametrize("text", [CHINESE, ENGLISH], ids=["zh", "en"])
-def test_copies_with_other_spaces_marks_and_case_are_one(text: str) -> None:
+def test_copies_with_other_spaces_punctuation_and_case_are_duplicates(text: str) -> None:
     copies = [text, text.upper(), text.replace("，", ", ").replace("。", ".\n\n"), f"  {text}!"]
     assert group_near_duplicates(copies) == [0, 0, 0, 0]
 
 
-def test_traditional_and_simplified_spellings_are_one() -> None:
+def test_traditional_and_simplified_spellings_are_duplicates() -> None:
     simplified = "员工请假应当提前在系统里提出申请，并由部门经理批准。"
     traditional = "員工請假應當提前在系統裏提出申請，並由部門經理批准。"
     assert group_near_duplicates([simplified, traditional]) == [0, 0]
@@ -45,11 +45,11 @@ def test_one_word_replaced_in_a_long_chunk_is_a_copy() -> None:
         ("Release 1.5 of the portal", "Release 15 of the portal"),
     ],
 )
-def test_another_number_is_another_chunk(text: str, other: str) -> None:
+def test_chunks_with_different_numbers_are_not_duplicates(text: str, other: str) -> None:
     assert group_near_duplicates([text, other]) == [0, 1]
 
 
-def test_spellings_of_the_same_number_are_one() -> None:
+def test_spellings_of_the_same_number_are_duplicates() -> None:
     assert group_near_duplicates(["It costs 1,000 yuan.", "It costs １０００ yuan."]) == [0, 0]
 
 
@@ -59,16 +59,16 @@ def test_part_of_an_earlier_chunk_is_a_copy_but_not_the_other_way_round() -> Non
     assert group_near_duplicates([half, ENGLISH]) == [0, 1]
 
 
-def test_a_heading_is_no_copy_of_the_chunk_that_holds_it() -> None:
+def test_heading_is_not_a_copy_of_the_chunk_that_contains_it() -> None:
     assert group_near_duplicates([ENGLISH, "Sick leave needs a note"]) == [0, 1]
 
 
-def test_different_chunks_stay_apart_and_groups_name_the_best_ranked() -> None:
+def test_different_chunks_stay_separate_and_groups_name_the_best_ranked() -> None:
     texts = [ENGLISH, CHINESE, ENGLISH + " ", "", "", "?!", CHINESE.replace("，", " ")]
     assert group_near_duplicates(texts) == [0, 1, 0, 3, 4, 5, 1]
 
 
-def test_any_text_is_taken() -> None:
+def test_any_text_is_accepted() -> None:
     assert group_near_duplicates([]) == []
     odd = ["\ud800", "\0", "a", "𠮷" * 30, "𠮷" * 30, "\uffff", "ﷺ" * 5]
     assert group_near_duplicates(odd) == [0, 1, 2, 3, 3, 5, 6]

@@ -18,7 +18,7 @@ def test_place_is_that_of_the_character() -> None:
     assert outline.place(100, BEGINNING) == Place(3, "iii", "Guide")
     assert outline.place(149, BEGINNING) == Place(3, "iii", "Guide › Install › Linux and others")
     assert outline.place(199, BEGINNING) == Place(5, None, "Guide › Use")
-    # What was joined before the passage is on its first page, as far as is known.
+    # The place of text before the first known page and heading is that of the chunk.
     assert outline.place(40, BEGINNING) == Place(3, "iii", "Guide")
 
 

@@ -1,4 +1,4 @@
-"""Stored words are found again among the characters that a page shows."""
+"""Stored words are located among the characters that a page shows."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_words_that_the_page_does_not_show_have_no_place() -> None:
     assert PlacedPage("", "Text").find(0, 4) == []
 
 
-def test_a_long_page_without_the_words_costs_little() -> None:
+def test_long_page_without_the_words_is_searched_quickly() -> None:
     stored, shown = "ab" * 20_000, "ba" * 20_000 + "c"
     assert PlacedPage(stored + "x" * 100, shown).find(0, 100) != []
     assert PlacedPage("x" * 40_000, shown).find(0, 40_000) == []

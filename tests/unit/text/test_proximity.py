@@ -1,4 +1,4 @@
-"""The best stretch of a text is the one that an exhaustive look finds."""
+"""The best stretch of a text is the one that an exhaustive search finds."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ any_question = st.text() | st.lists(st.sampled_from(pieces)).map("".join)
 
 
 @pytest.mark.parametrize("question", ORDINARY)
-def test_ordinary_question_is_left_as_it_is(question: str) -> None:
+def test_ordinary_query_is_unchanged(question: str) -> None:
     assert parse_query(question) == ParsedQuery(question)
     assert not parse_query(question).has_filters
 
@@ -89,7 +89,7 @@ def test_ordinary_question_is_left_as_it_is(question: str) -> None:
         ),
     ],
 )
-def test_operators_are_read_apart_from_the_question(question: str, parsed: ParsedQuery) -> None:
+def test_operators_are_separated_from_the_query_text(question: str, parsed: ParsedQuery) -> None:
     assert parse_query(question) == parsed
     assert parsed.has_filters
 
@@ -101,7 +101,7 @@ def test_pasted_text_full_of_operators_stays_mostly_text() -> None:
 
 
 @given(any_question)
-def test_reading_never_fails_and_invents_nothing(question: str) -> None:
+def test_parsing_never_fails_and_invents_nothing(question: str) -> None:
     parsed = parse_query(question)
     rest = iter(question)
     assert all(character in rest for character in re.sub(r"\s", "", parsed.text))
@@ -110,13 +110,13 @@ def test_reading_never_fails_and_invents_nothing(question: str) -> None:
 
 
 @given(any_question)
-def test_a_question_without_operators_has_none_left(question: str) -> None:
+def test_query_without_operators_is_unchanged(question: str) -> None:
     parsed = parse_query(question)
     if not parsed.has_filters:
         assert parsed.text == question
 
 
-def test_respelling_reaches_titles_by_their_own_words() -> None:
+def test_respelling_corrects_titles_by_their_own_words() -> None:
     question = 'machne title:"machne title" 标题：机器血习 -machne'
     assert respell(question, [], [("machne", "machine"), ("血习", "学习")]) == (
         'machne title:"machine title" 标题：机器学习 -machne'
@@ -139,5 +139,5 @@ def test_spellings_are_symmetric(alike: str) -> None:
         assert set(alike) <= set(spellings(character))
 
 
-def test_spellings_of_what_has_no_other_is_itself() -> None:
+def test_character_without_variants_has_only_its_own_spelling() -> None:
     assert [spellings(c) for c in "𠮷\n🎉"] == ["𠮷", "\n", "🎉"]

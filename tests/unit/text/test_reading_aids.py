@@ -31,12 +31,12 @@ def marked(text: str, query: str) -> list[str]:
         ("the cat", "the cat", ["cat"]),
     ],
 )
-def test_highlights_mark_words_as_they_stand(text: str, query: str, expected: list[str]) -> None:
+def test_highlights_mark_words_as_written(text: str, query: str, expected: list[str]) -> None:
     assert marked(text, query) == expected
 
 
 @given(mixed_text, mixed_text)
-def test_highlights_are_in_order_and_apart(text: str, query: str) -> None:
+def test_highlights_are_in_order_and_do_not_overlap(text: str, query: str) -> None:
     spans = highlight_spans(text, query_terms(query))
     flat = [place for span in spans for place in span]
     assert flat == sorted(set(flat))
@@ -74,7 +74,7 @@ TABLE = "Topic | Person | Channel\nPayroll | Irene Okafor | #pay, which is read 
         ("5. Who to ask\n\nPayroll is answered by Irene Okafor, on all working days.", ""),
         # The heading repeats a word of the query.
         ("Period of trial\n\nIt is six months, in which it is two weeks.", ""),
-        # A row below its header, an item, what a colon introduces, a sentence.
+        # A row below its header, an item, text after a colon, a sentence.
         (
             "Topic | Weeks\nTrial | 2\nLater | 4, and more after ten years",
             "Topic | Weeks\nTrial | 2",
@@ -86,7 +86,7 @@ TABLE = "Topic | Person | Channel\nPayroll | Irene Okafor | #pay, which is read 
         ("Irene Okafor", "Irene Okafor"),
     ],
 )
-def test_excerpt_does_not_end_with_a_heading_of_what_it_leaves_out(below: str, shown: str) -> None:
+def test_excerpt_does_not_end_with_a_heading_without_its_text(below: str, shown: str) -> None:
     text = f"{NOTICE}\n\n{below}"
     query = query_terms("notice period")
     excerpt = best_excerpt(text, query, len(NOTICE) + 2 + len(shown) + 30)
@@ -94,13 +94,13 @@ def test_excerpt_does_not_end_with_a_heading_of_what_it_leaves_out(below: str, s
     assert {excerpt.text[a:b].lower() for a, b in excerpt.spans} == {"notice", "period"}
 
 
-def test_excerpt_ends_with_a_heading_that_alone_has_a_word() -> None:
+def test_excerpt_ends_with_a_heading_that_is_alone_in_having_a_word() -> None:
     text = f"{NOTICE}\n\nPeriod of trial\n\nIt is six months, in which it is two weeks."
     excerpt = best_excerpt(text, query_terms("notice trial"), len(NOTICE) + 20)
     assert excerpt.text == f"{NOTICE}\n\nPeriod of trial"
 
 
-def test_excerpt_of_a_table_has_the_row_that_has_all_words() -> None:
+def test_excerpt_of_a_table_has_the_row_with_all_words() -> None:
     rows = [f"Widget {number} | {10 + number} | each" for number in range(40)]
     text = "\n".join(["Item | Price | Unit", *rows])
     for number in (0, 13, 27, 39):
@@ -109,7 +109,7 @@ def test_excerpt_of_a_table_has_the_row_that_has_all_words() -> None:
         assert set(excerpt.text.split("\n")) <= {*rows, "Item | Price | Unit"}
 
 
-def test_excerpt_has_rows_of_a_table_whole() -> None:
+def test_excerpt_has_whole_rows_of_a_table() -> None:
     errors = ["E1 | No water | Open the tap. Check the hose.", "E4 | Leak | Unplug. Call us today."]
     text = "\n".join(["Error code | Meaning | What to do", *errors, "E9 | Door | Push it."])
     excerpt = best_excerpt(text, query_terms("leak E4"), 50)
@@ -118,7 +118,7 @@ def test_excerpt_has_rows_of_a_table_whole() -> None:
     assert best_excerpt(text, query_terms("water"), 48).text == errors[0]
 
 
-def test_excerpt_of_the_last_words_has_what_stands_before_them() -> None:
+def test_excerpt_of_the_last_words_includes_the_text_before_them() -> None:
     text = "Staff park behind the house. Guests park in the street. Cars leave at ten."
     assert best_excerpt(text, query_terms("leave"), 110).text == text[29:]
 
@@ -152,7 +152,7 @@ def test_excerpt_is_a_range_of_the_text_within_its_limit(text: str, query: str, 
         ),
     ],
 )
-def test_sentences(text: str, expected: list[str]) -> None:
+def test_text_is_split_into_sentences(text: str, expected: list[str]) -> None:
     assert [text[start:end] for start, end in sentence_spans(text)] == expected
 
 
@@ -182,7 +182,7 @@ def test_sentences_hold_every_visible_character(text: str) -> None:
         ("¿Cuántos días?", "other"),
     ],
 )
-def test_language(text: str, language: str) -> None:
+def test_language_of_a_text_is_detected(text: str, language: str) -> None:
     assert detect_language(text) == language
 
 
@@ -197,11 +197,11 @@ def test_language(text: str, language: str) -> None:
         ("日本語の文書を検索する", "other"),
     ],
 )
-def test_language_of_a_question(question: str, language: str) -> None:
+def test_language_of_a_question_is_detected(question: str, language: str) -> None:
     assert detect_question_language(question) == language
 
 
-# True counts by the tokeniser of multilingual-e5-small, special tokens aside.
+# The true counts are by the tokeniser of multilingual-e5-small, without special tokens.
 @pytest.mark.parametrize(
     ("text", "true_count"),
     [

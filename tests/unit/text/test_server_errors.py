@@ -26,7 +26,7 @@ def test_repetition_of_the_input_is_removed(said, sent):
         assert word not in told.lower()
 
 
-def test_short_words_of_the_input_are_not_seen_in_others():
+def test_short_words_of_the_input_are_not_matched_within_others():
     said = "This model does not exist within your organisation"
     assert strip_echo(said, ["hi", "no"]) == said
     assert "left out" in strip_echo("cannot answer: hi", ["hi"])

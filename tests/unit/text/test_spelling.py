@@ -45,13 +45,13 @@ def test_words_one_edit_apart_share_a_key(one: str, other: str) -> None:
 
 
 @given(han, han)
-def test_chinese_words_share_a_key_when_one_is_a_slip_of_the_other(word: str, typed: str) -> None:
+def test_chinese_words_share_a_key_when_one_is_a_typo_of_the_other(word: str, typed: str) -> None:
     may_be = len(typed) in {len(word), len(word) - 1}
     shares = bool(set(stored_keys(word)) & set(lookup_keys(typed)))
     if may_be and edits(word, typed, 1) <= 1:
         assert shares
     elif shares:
-        # One character missing and the others exchanged: 价假 for 假习价. Counting edits drops it.
+        # One character is missing and the others swapped: 价假 for 假习价. Counting edits drops it.
         assert len(typed) == len(word) - 1
         assert Counter(typed) <= Counter(word)
 
@@ -70,7 +70,7 @@ def test_words_are_found_folded_as_written_and_with_their_terms() -> None:
     assert found.keys().isdisjoint({"of", "x1y", "v0", "机", "s"})
 
 
-def test_suspects_are_long_words_and_what_the_dictionary_does_not_know() -> None:
+def test_suspects_are_long_words_and_words_not_in_the_dictionary() -> None:
     text = "What is machne ＬＥＡＲＮＩＮＧ? 机器血习 po4711 cat 量子力学的"
     found = {text[suspect.start : suspect.end] for suspect in suspects_of(text)}
     assert {"machne", "ＬＥＡＲＮＩＮＧ", "血习", "机器血习"} <= found

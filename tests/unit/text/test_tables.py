@@ -14,17 +14,17 @@ ROWS = "Item | Price\nBolt | 10\nNut | 20"
     [
         (ROWS, "Nut", None, "Item | Price"),
         (f"Prices\n\n{ROWS}", "Bolt", None, "Item | Price"),
-        # It begins there, is no row, or has rows alone.
+        # The row is the header, is not a row, or its table has no header.
         (ROWS, "Item", None, None),
         (f"{ROWS}\n\nAll in euros.", "All", None, None),
         ("1 | 10\n2 | 20", "2 |", None, None),
-        # The table begins in the chunk before.
+        # The table begins in the previous chunk.
         ("Bolt | 10\nNut | 20", "Bolt", "Item | Price", "Item | Price"),
         ("Bolt | 10\nNut | 20", "Nut", "Item | Price", "Item | Price"),
         (f"Washer | 5\n\n{ROWS}", "Nut", "Part | Cost", "Item | Price"),
     ],
 )
-def test_header_of_a_row_stands_above_it(
+def test_header_of_a_row_is_above_it(
     text: str, row: str, above: str | None, header: str | None
 ) -> None:
     assert header_above(text, text.index(row), above) == header
@@ -36,12 +36,12 @@ def test_header_of_a_row_stands_above_it(
         (ROWS, "Item", None, True),
         (f"Prices\n\n{ROWS}", "Item", "Part | Cost", True),
         (ROWS, "Bolt", None, False),
-        # A table without a header, and rows of a table that begins in the chunk before.
+        # A table without a header, and rows of a table that begins in the previous chunk.
         ("Until | 2026\nOwner | Mary\nStatus | draft", "Owner", None, False),
         ("Owner | Mary\nStatus | draft", "Owner", "Field | Value", False),
     ],
 )
-def test_header_at_which_a_text_begins_is_known(
+def test_header_at_the_beginning_of_a_text_is_recognised(
     text: str, row: str, above: str | None, begins: bool
 ) -> None:
     assert begins_with_header(text, text.index(row), above) is begins

@@ -1,4 +1,4 @@
-"""An application with the pages, and with no services behind it."""
+"""An application with the pages, but without services behind it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def app() -> APIFlask:
     """Return an application for requests that need no database."""
     services = Services(
         settings=Settings(),
-        # It connects when it is asked, which nothing here does.
+        # It connects on first use, which never happens here.
         database=Database("postgresql://nobody@127.0.0.1:9/none"),
         embedder=None,
         calibration=None,

@@ -1,4 +1,4 @@
-"""Answers become HTML that holds nothing but words, markers of ours and plain formatting."""
+"""Answers become HTML with nothing but words, our own markers and plain formatting."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_markers_become_links_and_other_numbers_stay_text() -> None:
 
 
 @pytest.mark.parametrize("content", ["`a[1]`", "```\na[1]\n```", "    a[1]", r"\[1\]"])
-def test_brackets_in_code_or_escaped_are_no_markers(content: str) -> None:
+def test_brackets_in_code_or_escaped_are_not_markers(content: str) -> None:
     html = render(content)
     assert "[1]" in html
     assert 'class="marker"' not in html
@@ -71,14 +71,14 @@ def test_remote_content_and_tags_in_the_text_are_never_rendered(content: str) ->
     assert set(re.findall(r"<[a-z0-9]+ ([^>]*)>", html)) <= {'class="marker"', 'tabindex="0"'}
 
 
-def test_tables_and_code_that_scroll_are_reached_by_keyboard() -> None:
+def test_tables_and_code_that_scroll_are_reachable_by_keyboard() -> None:
     html = render("| A |\n|---|\n| b |\n\n    code")
     assert re.findall(r"<(\w+) tabindex", html) == ["table", "pre"]
     assert "&lt;table&gt;" in render("`<table>`")
 
 
 @given(st.text(alphabet="[]()!<>`*_#|-\n 1ab\"'‹›:/=\\", max_size=60))
-def test_answer_html_has_no_attribute_but_ours(content: str) -> None:
+def test_answer_html_has_only_our_attributes(content: str) -> None:
     html = render(content)
     assert set(re.findall(r"<[a-z0-9]+ ([^>]*)>", html)) <= {
         *('class="marker"', 'start="1"', 'tabindex="0"')

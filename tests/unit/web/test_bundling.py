@@ -1,4 +1,4 @@
-"""Bundles: modules in the order they need each other, and what cannot be bundled."""
+"""Bundles: modules follow those that they need, and some cannot be bundled."""
 
 from __future__ import annotations
 

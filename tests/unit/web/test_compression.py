@@ -1,4 +1,4 @@
-"""Compression: who gets it, what is left alone, and that nothing changes but the size."""
+"""Compression: who gets it, which responses are left alone, and that only the size changes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_compressed_response_is_the_same_and_smaller(app):
     assert token.sub(b"", gzip.decompress(packed.data)) == token.sub(b"", plain.data)
 
 
-def test_bundles_are_compressed_and_kept(app):
+def test_bundles_are_compressed_and_cached(app):
     client = app.test_client()
     page = client.get("/login").text
     address = page.partition('rel="stylesheet" href="')[2].partition('"')[0]
@@ -51,7 +51,7 @@ def test_clients_without_gzip_get_plain_text(app, accepts):
         Response("short", mimetype="text/plain"),
     ],
 )
-def test_streams_pictures_and_pieces_are_not_changed(app, response):
+def test_streams_pictures_and_partial_responses_are_not_compressed(app, response):
     with app.test_request_context("/", headers=GZIP):
         assert "Content-Encoding" not in compress(response).headers
 
@@ -67,7 +67,7 @@ def test_first_page_is_at_most_ten_requests_and_150_kb(app):
     }
     found = [client.get(address, headers=GZIP) for address in addresses]
     assert {one.status_code for one in found} == {200}
-    assert len(addresses) + 2 <= 10  # And the page, and its icon.
+    assert len(addresses) + 2 <= 10  # Plus the page and its icon.
     assert len(page.data) + sum(len(one.data) for one in found) < 150_000
     scripts = [one for one in found if "javascript" in one.mimetype]
     assert sum(len(script.data) for script in scripts) < 60_000

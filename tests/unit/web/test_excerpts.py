@@ -1,4 +1,4 @@
-"""Excerpts of results: rows of tables are tables, and all that was marked still is."""
+"""Excerpts of results: table rows are shown as tables, and all marks are kept."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def test_known_header_is_shown_above_the_rows() -> None:
     assert (_header(table), table.caption) == (["What", "How much"], "Allowances of 2026")
 
 
-def test_header_that_the_excerpt_begins_with_is_no_row() -> None:
+def test_header_that_the_excerpt_begins_with_is_not_a_row() -> None:
     text = "What | How much\nMeal | 30"
     for context, has_header in (("Allowances\nWhat | How much", False), (None, True)):
         (table,) = _blocks(text, "much", context=context, has_header=has_header)
         assert (_header(table), _rows(table)) == (["What", "How much"], [["Meal", "30"]])
         assert table.header[1].spans == (Span(4, 8),)
-    # A row in the middle of a table without a header names no columns.
+    # A row from the middle of a table without a header is not a header.
     (table,) = _blocks("Owner | Mary\nStatus | draft")
     assert (table.header, len(table.rows)) == ((), 2)
     _, table = _blocks("See below.\n" + text)
@@ -56,13 +56,13 @@ def test_header_that_the_excerpt_begins_with_is_no_row() -> None:
 
 
 @pytest.mark.parametrize("text", ["Run a | b to join them", " | ", "x |", "| y", "a |  | c"])
-def test_a_lonely_line_with_bars_is_prose_and_keeps_its_words(text: str) -> None:
+def test_single_line_with_bars_is_prose_and_keeps_its_words(text: str) -> None:
     (block,) = _blocks(text)
     assert block.paragraph is not None
     assert block.paragraph.text.replace(" ", "") == text.replace(" ", "")
 
 
-def test_a_lonely_row_of_a_quotation_is_a_row() -> None:
+def test_single_row_of_a_quotation_is_a_row() -> None:
     (row,) = excerpt_blocks("over 5 | 30 | 5 days", is_quote=True)
     assert _rows(row) == [["over 5", "30", "5 days"]]
 

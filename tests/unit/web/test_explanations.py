@@ -1,4 +1,4 @@
-"""Codes of how a search ran have sentences, and codes without one are shown as they are."""
+"""Codes about how a search ran have sentences; codes without one are shown as they are."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_weights_are_shown_as_shares_of_their_sum(app: Flask) -> None:
         assert explanations.blend(None) is explanations.blend({"fusion": "new"}) is None
 
 
-def test_explanation_puts_the_legs_side_by_side(app: Flask) -> None:
+def test_explanation_shows_the_legs_side_by_side(app: Flask) -> None:
     explained = {
         "plan": {"vector": "exact", "keyword": None},
         "fusion": "weighted",
@@ -77,7 +77,7 @@ def test_origin_of_confidence_constants_is_shown_in_words(app: Flask) -> None:
             assert len(value.split()) > 1, source
 
 
-def test_search_by_words_alone_found_nothing_by_meaning(app: Flask) -> None:
+def test_keyword_search_is_not_said_to_show_semantic_results(app: Flask) -> None:
     with app.test_request_context(), force_locale("en"):
         alone = explanations.degraded_notices(["keyword_unavailable"], SearchMode.KEYWORD)
         both = explanations.degraded_notices(["keyword_unavailable"], SearchMode.HYBRID)
@@ -86,7 +86,7 @@ def test_search_by_words_alone_found_nothing_by_meaning(app: Flask) -> None:
 
 
 @pytest.mark.parametrize("locale", ["en", "zh_Hans_CN"])
-def test_every_reason_has_its_words(app: Flask, locale: str) -> None:
+def test_every_reason_has_a_message(app: Flask, locale: str) -> None:
     details = {
         MissingReason.EXCLUDED_BY_FILTER: {"failed_filter": FailedFilter("word", "草案")},
         MissingReason.DUPLICATE_OF: {"duplicate_of": OtherDocument(DOCUMENT, "副本", 2)},
@@ -117,7 +117,7 @@ def test_every_reason_has_its_words(app: Flask, locale: str) -> None:
     assert set(ABSENCES) | {MissingReason.EXCLUDED_BY_FILTER} == set(MissingReason)
 
 
-def test_every_search_setting_has_its_words() -> None:
+def test_every_search_setting_has_a_label() -> None:
     from portal.services.search.dynamic_config import DynamicConfig
 
     assert set(search_settings.WORDS) == set(DynamicConfig.model_fields)

@@ -1,4 +1,4 @@
-"""What people read is what the values say."""
+"""Presenters show values correctly, in the user's language."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_segments_mark_exactly_the_spans():
     ("confidence", "level"),
     [(1.0, "high"), (0.75, "high"), (0.74, "medium"), (0.5, "medium"), (0.49, "low"), (0, "low")],
 )
-def test_confidence_has_three_words(confidence, level):
+def test_confidence_has_three_levels(confidence, level):
     assert presenters.confidence_level(confidence) == level
 
 
@@ -54,7 +54,7 @@ def test_confidence_has_three_words(confidence, level):
         (9999 * 1024**3, "9,999 GB"),
     ],
 )
-def test_sizes_read_as_users_say_them(app: Flask, size_bytes, words):
+def test_sizes_are_shown_in_a_suitable_unit(app: Flask, size_bytes, words):
     with app.test_request_context(), force_locale("en"):
         assert presenters.file_size(size_bytes) == words
 
@@ -85,7 +85,7 @@ def test_answer_by_quotation_is_labelled_in_the_readers_language(app: Flask, mod
 @pytest.mark.parametrize(
     "failure", [Failure("of_another_version"), Failure("no_text_in_pdf", {}), Failure("", {"a": 1})]
 )
-def test_an_unknown_or_incomplete_failure_still_says_something(app: Flask, failure):
+def test_unknown_or_incomplete_failure_still_has_a_message(app: Flask, failure):
     with app.test_request_context(), force_locale("en"):
         assert presenters.failure_message(failure)
 
@@ -111,7 +111,7 @@ def test_times_follow_the_browsers_zone(app: Flask):
 
 
 @pytest.mark.parametrize("zone", ["../../etc/passwd", "Mars/Olympus", "\0", "x" * 5000])
-def test_a_forged_zone_is_passed_over(app: Flask, zone):
+def test_invalid_time_zone_is_ignored(app: Flask, zone):
     moment = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
     cookie = {"HTTP_COOKIE": f"portal_timezone={zone}"}
     with app.test_request_context(environ_overrides=cookie), force_locale("en"):

@@ -1,4 +1,4 @@
-"""When a fragment answers and when a page, and what addresses say."""
+"""When a request gets a fragment instead of a page, and how addresses are read and written."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from portal.web.search.query import SearchQuery
         ({"HX-Request": "true", "HX-History-Restore-Request": "true"}, None, False),
     ],
 )
-def test_a_fragment_answers_only_htmx_and_its_target(app, headers, target, expected):
+def test_fragment_is_sent_only_to_htmx_and_for_its_target(app, headers, target, expected):
     with app.test_request_context(headers=headers):
         assert wants_fragment(target) is expected
 
 
-def test_the_lists_address_holds_only_what_filters(app):
+def test_address_of_the_list_contains_only_filters_in_use(app):
     with app.test_request_context("/documents?q=+a+&status=failed&type=pdf&domain="):
         query = listing.list_query()
     assert query.arguments() == {"q": "a", "status": "failed", "type": "pdf"}
@@ -37,7 +37,7 @@ def test_the_lists_address_holds_only_what_filters(app):
     assert query.filters.media_type is MediaType.PDF
 
 
-def test_a_filter_that_does_not_exist_filters_nothing(app):
+def test_unknown_filter_values_are_ignored(app):
     with app.test_request_context("/documents?status=lost&type=exe"):
         assert not listing.list_query().is_filtered
 
@@ -62,12 +62,12 @@ def test_watched_rows_are_few_and_well_formed(app):
         ("&n=²", None),
     ],
 )
-def test_a_search_shows_a_bounded_number(app, address, count):
+def test_number_of_results_shown_is_bounded(app, address, count):
     with app.test_request_context(f"/search?q=x{address}"):
         assert SearchQuery.read(request.args, may_tune=False).count == count
 
 
-def test_a_searchs_address_is_its_shortest(app):
+def test_address_of_a_search_omits_defaults(app):
     with app.test_request_context("/search?q=水&mode=hybrid&domain="):
         assert SearchQuery.read(request.args, may_tune=False).arguments() == {"q": "水"}
     with app.test_request_context("/search?q=水&mode=vector&domain=law"):
@@ -79,7 +79,7 @@ def test_a_searchs_address_is_its_shortest(app):
 @pytest.mark.parametrize(
     ("text", "number"), [(None, 1), ("", 1), ("0", 1), ("-3", 1), ("7", 7), ("²", 1), ("9" * 9, 1)]
 )
-def test_a_part_of_a_document_is_a_sane_number(text, number):
+def test_invalid_part_number_becomes_one(text, number):
     assert reading.positive(text) == number
 
 

@@ -1,4 +1,4 @@
-"""Headers on every answer, forms that are ours, and links that stay here."""
+"""Headers on every response, form tokens, and redirects that stay on this site."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def test_a_local_path_is_kept(path):
         "/\tevil.example",
     ],
 )
-def test_an_address_elsewhere_is_not_followed(address):
+def test_address_of_another_site_is_not_followed(address):
     assert security.local_path(address) is None
 
 
 @pytest.mark.parametrize("path", ["/login", "/nothing-here", "/static/x/css/base.css"])
-def test_every_answer_has_the_policy(app, path):
+def test_every_response_has_the_content_security_policy(app, path):
     headers = app.test_client().get(path).headers
     policy = headers["Content-Security-Policy"]
     assert "default-src 'self'" in policy
@@ -46,7 +46,7 @@ def test_every_answer_has_the_policy(app, path):
     assert headers["Referrer-Policy"] == "same-origin"
 
 
-def test_a_form_without_its_token_is_refused_in_words(app):
+def test_form_without_its_token_is_refused_with_a_message(app):
     answer = app.test_client().post("/login", data={"name": "a", "password": "b"})
     assert answer.status_code == 403
     assert "This form has expired" in answer.text
@@ -62,13 +62,13 @@ def test_a_bearer_request_needs_no_form_token(app):
     ("header", "token"),
     [("Basic YWRhOnB3", "cookie"), ("bearer  x ", "x"), ("Bearer", ""), ("", "cookie")],
 )
-def test_only_a_bearer_header_hides_the_cookie(app, header, token):
+def test_only_a_bearer_header_overrides_the_cookie(app, header, token):
     headers = {"Authorization": header, "Cookie": f"{cookies.SESSION}=cookie"}
     with app.test_request_context(headers=headers):
         assert context.read_token(request) == token
 
 
-def test_the_session_cookie_of_forms_is_closed_to_scripts(app):
+def test_session_cookie_of_forms_is_hidden_from_scripts(app):
     cookie = app.test_client().get("/login").headers["Set-Cookie"]
     assert "HttpOnly" in cookie
     assert "SameSite=Lax" in cookie
@@ -77,7 +77,7 @@ def test_the_session_cookie_of_forms_is_closed_to_scripts(app):
     assert "Secure" in over_https.headers["Set-Cookie"]
 
 
-def test_a_switch_sets_its_cookie_and_goes_back(app):
+def test_language_form_sets_its_cookie_and_goes_back(app):
     client = app.test_client()
     token = re.search(r'name="csrf_token" value="([^"]+)"', client.get("/login").text)[1]
     form = {"csrf_token": token, "language": "zh-CN", "next": "/login?next=/trash"}
@@ -106,14 +106,14 @@ def test_anonymous_fragment_request_redirects_the_page(app):
 @pytest.mark.parametrize(
     ("languages", "words"), [("en", "Not found"), ("zh-CN,zh;q=0.9", "未找到")]
 )
-def test_an_error_page_speaks_the_readers_language(app, languages, words):
+def test_error_page_is_in_the_readers_language(app, languages, words):
     answer = app.test_client().get("/nothing", headers={"Accept-Language": languages})
     assert answer.status_code == 404
     assert words in answer.text
     assert answer.headers["X-Request-ID"] in answer.text
 
 
-def test_a_wrong_method_says_which_are_right(app):
+def test_response_to_a_wrong_method_lists_the_allowed_ones(app):
     answer = app.test_client().delete("/login", headers={"Authorization": "Bearer x"})
     assert answer.status_code == 405
     assert "POST" in answer.headers["Allow"]
@@ -146,7 +146,7 @@ def test_form_token_differs_in_each_response_and_stays_good(app):
 
 
 @pytest.mark.parametrize("token", ["", "x", "####", "\u77e5", "AAB4"])
-def test_a_token_that_was_not_given_out_is_refused(app, token):
+def test_unknown_form_token_is_refused(app, token):
     client = app.test_client()
     client.get("/login")
     form = {"csrf_token": token, "theme": "dark"}

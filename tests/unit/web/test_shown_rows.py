@@ -18,7 +18,7 @@ HTMX = {"HX-Request": "true", "HX-Current-URL": "http://localhost/chat/1?source=
         ("?shown=-5", 30),
         ("?shown=x", 30),
         ("?shown=9999", MAX_SHOWN),
-        # What is appended is one step.
+        # A request that appends rows loads one step.
         ("?shown=90&cursor=c", 30),
     ],
 )
@@ -34,7 +34,7 @@ def test_appended_rows_are_counted_in_the_address_of_the_page_around_them() -> N
     assert response.headers["HX-Replace-Url"] == "/chat/1?source=2&shown=60"
 
 
-def test_rows_that_are_asked_for_from_elsewhere_change_no_address() -> None:
+def test_rows_requested_from_elsewhere_change_no_address() -> None:
     headers = HTMX | {"HX-Current-URL": "http://elsewhere.example/chat"}
     with Flask(__name__).test_request_context("/chat?cursor=c&shown=30", headers=headers):
         assert "HX-Replace-Url" not in append_rows("<li></li>", 30).headers

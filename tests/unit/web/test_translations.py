@@ -1,4 +1,4 @@
-"""Chinese and English are equals: nothing is said in one language only."""
+"""Chinese and English are equal: no text exists in one language only."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_every_message_is_translated_and_none_is_left_over():
     assert translations.main(["--check"]) == 0
 
 
-def test_the_words_of_the_first_design_stand_as_given():
+def test_words_of_the_first_design_are_unchanged():
     assert ZH.gettext("Upload documents") == "上传文档"
     assert ZH.gettext("Delete") == "删除"
 
@@ -126,7 +126,7 @@ SCALARS = {"query": "a", "top_k": 0, "highlight": "yes", "fuzzy": "yes", "job_id
         ),
     ],
 )
-def test_refusal_names_the_field_and_what_is_right(
+def test_refusal_names_the_field_and_what_it_takes(
     app: Any, model: type[RequestModel], body: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(ValidationError) as refused:

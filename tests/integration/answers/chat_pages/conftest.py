@@ -1,4 +1,4 @@
-"""Fixtures of these tests."""
+"""Fixtures for the tests of conversation pages."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ PANE = {**FRAGMENT, "HX-Target": "chat-side"}
 
 
 def text_of(answer: TestResponse | str) -> str:
-    """Return the visible text in one line."""
+    """Return the visible text on one line."""
     page = answer if isinstance(answer, str) else answer.get_data(as_text=True)
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", page)).split())
 

@@ -1,4 +1,4 @@
-"""Asking on the pages of conversations without scripts."""
+"""Asking questions on the pages of conversations, without JavaScript."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.factories.answers import SaysWhatIsWritten
 from tests.integration.answers.chat_pages.conftest import PANE, QUESTION, Chat, text_of
 
 
-def test_first_question_begins_a_conversation_that_it_names(chat: Chat) -> None:
+def test_first_question_creates_and_names_a_conversation(chat: Chat) -> None:
     answer = chat.post("/chat", content=QUESTION)
     address, _, anchor = answer.headers["Location"].partition("#")
     question, written = chat.messages(address)
@@ -105,7 +105,7 @@ def test_refused_question_stays_in_its_field(chat: Chat) -> None:
     assert chat.get("/chat").text.count('data-testid="conversation-row"') == 1
 
 
-def test_answer_unavailable_shows_what_was_found(chat: Chat, script: SaysWhatIsWritten) -> None:
+def test_unavailable_answer_shows_what_was_found(chat: Chat, script: SaysWhatIsWritten) -> None:
     script.scripts = [[ChatUnavailable(reason="it is asleep")]]
     address = chat.begin()
     chat.ask(address)
@@ -127,7 +127,7 @@ def test_abstention_shows_the_nearest_chunks(chat: Chat, script: SaysWhatIsWritt
     assert "confidence" not in text_of(page).lower(), "they answer nothing"
 
 
-def test_sentence_that_its_source_does_not_hold_is_marked(
+def test_sentence_not_supported_by_its_source_is_marked(
     chat: Chat, script: SaysWhatIsWritten
 ) -> None:
     script.scripts = [
@@ -143,7 +143,7 @@ def test_sentence_that_its_source_does_not_hold_is_marked(
     assert "not in the source" in text_of(page)
 
 
-def test_follow_up_says_what_was_searched_for(chat: Chat) -> None:
+def test_follow_up_shows_its_search_query(chat: Chat) -> None:
     address = chat.begin()
     chat.ask(address)
     chat.ask(address, "And on Sundays?")

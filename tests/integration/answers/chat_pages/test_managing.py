@@ -1,4 +1,4 @@
-"""Conversations found, renamed, judged and deleted, by their owner alone."""
+"""Conversations are found, renamed, rated and deleted, by their owner only."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def test_pinned_conversations_stand_above_the_others(chat: Chat) -> None:
     assert listed.index("Pinned") < listed.index("First") < listed.index("Second")
     assert listed.count("First") == 1
     assert "Unpin “First”" in chat.get("/chat").text
-    # Searched for, they are found as well.
+    # A search finds them, too.
     assert "First" in text_of(chat.get("/chat?q=first"))
     assert chat.post(f"{first}/pin", off="1").status_code == 303
     assert "Pinned" not in text_of(chat.get("/chat"))
 
 
-def test_skip_link_passes_the_list_of_conversations(chat: Chat) -> None:
+def test_skip_link_jumps_past_the_conversation_list(chat: Chat) -> None:
     page = chat.get(chat.begin()).text
     [target] = re.findall(r'class="skip-link" href="#([^"]+)"', page)
     place = re.search(rf'id="{target}"[^>]*tabindex="-1"', page)
@@ -64,7 +64,7 @@ def test_skip_link_passes_the_list_of_conversations(chat: Chat) -> None:
     assert 'class="skip-link" href="#main"' in chat.get("/chat").text
 
 
-def test_form_on_a_page_of_its_own_shows_its_error_in_place(chat: Chat) -> None:
+def test_form_on_its_own_page_shows_its_error_in_place(chat: Chat) -> None:
     conversation = chat.begin()
     for address in (f"{conversation}/share", f"{conversation}/rename"):
         in_dialog, alone = chat.get(address, **FRAGMENT).text, chat.get(address).text
@@ -75,7 +75,7 @@ def test_form_on_a_page_of_its_own_shows_its_error_in_place(chat: Chat) -> None:
         assert 'role="alert"' in refused.text
 
 
-def test_script_goes_on_where_it_was_after_a_change(chat: Chat) -> None:
+def test_change_keeps_the_open_conversation_and_its_list(chat: Chat) -> None:
     first, second = chat.begin(), chat.begin()
     headers = FRAGMENT | {"HX-Current-URL": f"http://localhost{first}?source=x&shown=60"}
     stays = f"{first}?shown=60&q=hours"
@@ -84,13 +84,13 @@ def test_script_goes_on_where_it_was_after_a_change(chat: Chat) -> None:
     refused = chat.post(f"{second}/rename", headers, title=" ")
     assert (refused.status_code, refused.headers["HX-Retarget"]) == (422, "#dialog-content")
     assert chat.post(f"{second}/delete", headers, q="").location == f"{first}?shown=60&q="
-    # The open one is no place to stay in once it is deleted.
+    # The open conversation cannot stay open once it is deleted.
     gone = chat.post(f"{first}/delete", headers, q="")
     assert (gone.status_code, gone.headers["HX-Redirect"]) == (200, "/chat")
     assert "Conversation deleted." in text_of(chat.get("/chat"))
 
 
-def test_reason_of_bad_feedback_is_one_click(chat: Chat) -> None:
+def test_reason_for_bad_feedback_takes_one_click(chat: Chat) -> None:
     address = chat.begin()
     chat.ask(address)
     path = f"{address}/messages/{chat.messages(address)[1].id}/feedback"
@@ -119,7 +119,7 @@ def test_feedback_is_given_and_taken_back(chat: Chat) -> None:
     assert chat.post(path, feedback="splendid").status_code == 400
 
 
-def test_no_text_becomes_a_tag(
+def test_markup_in_text_is_escaped_everywhere(
     chat: Chat, portal: Portal, office: DocumentSummary, script: SaysWhatIsWritten
 ) -> None:
     portal.add(f"{OFFICE} {EVIL}", name="evil.txt", title=f"Evil {EVIL}"[:200])

@@ -71,7 +71,7 @@ def test_citation_page_marks_a_quote_that_no_longer_matches(
     assert "The quote is no longer in the stored text." in text_of(chat.get(check[1]))
 
 
-def test_what_was_only_read_is_no_changed_source(chat: Chat, office: DocumentSummary) -> None:
+def test_only_cited_sources_count_as_changed(chat: Chat, office: DocumentSummary) -> None:
     address = chat.begin()
     chat.ask(address)
     message = chat.messages(address)[1]
@@ -85,7 +85,7 @@ def test_what_was_only_read_is_no_changed_source(chat: Chat, office: DocumentSum
     ("purge", "said"),
     [(False, "Document in the trash"), (True, "Document deleted")],
 )
-def test_old_citation_opens_after_its_document_left(
+def test_old_citation_opens_after_its_document_is_deleted(
     chat: Chat, portal: Portal, office: DocumentSummary, purge: bool, said: str
 ) -> None:
     address = chat.begin()
@@ -97,7 +97,7 @@ def test_old_citation_opens_after_its_document_left(
     page = chat.get(address)
     panel = chat.get(f"{address}?sources={message.id}")
     assert said in text_of(panel)
-    # Nothing is said about the confidence of words that cannot be read.
+    # No confidence is shown for words that cannot be read.
     source = chat.get(f"{address}?source={message.citations[0].id}")
     card = chat.get(f"/citations/{message.citations[0].id}/card", **FRAGMENT)
     for shown in (panel, source, card):

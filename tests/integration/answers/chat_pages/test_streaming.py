@@ -1,4 +1,4 @@
-"""Answers on the pages while they are written."""
+"""Answers shown on the pages while they are written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.integration.answers.chat_pages.conftest import (
 )
 
 
-def test_answer_comes_as_events(chat: Chat) -> None:
+def test_answer_is_streamed_as_events(chat: Chat) -> None:
     address = chat.begin()
     answer = chat.post(f"{address}/messages", EVENTS, content=QUESTION)
     assert answer.content_type.startswith("text/event-stream")
@@ -31,7 +31,7 @@ def test_answer_comes_as_events(chat: Chat) -> None:
     assert values[-1]["title"] == QUESTION
 
 
-def test_signs_of_a_table_are_never_shown_while_it_is_written(
+def test_table_markup_is_never_shown_while_it_is_written(
     chat: Chat, script: SaysWhatIsWritten
 ) -> None:
     pieces = ["From ", "the ", "list:\n", "\n", "> | Plan | Price |\n", "> | --- | --- |\n"]
@@ -43,7 +43,7 @@ def test_signs_of_a_table_are_never_shown_while_it_is_written(
     assert not any("|" in words or ">" in words for words in shown)
 
 
-def test_stream_that_cannot_begin_is_a_fragment(chat: Chat) -> None:
+def test_stream_that_cannot_begin_returns_a_fragment(chat: Chat) -> None:
     for address in (f"/chat/{uuid4()}", chat.begin()):
         answer = chat.post(f"{address}/messages", EVENTS, content=" ")
         assert answer.status_code in {404, 422}

@@ -1,4 +1,4 @@
-"""Switches of documents in a conversation."""
+"""Document switches, on the list of documents and in a conversation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.conftest import Portal
 from tests.integration.answers.chat_pages.conftest import FRAGMENT, Chat, text_of
 
 
-def test_switch_on_the_list_of_documents(chat: Chat, office: DocumentSummary) -> None:
+def test_document_list_switches_a_document(chat: Chat, office: DocumentSummary) -> None:
     def toggle() -> tuple[str, str]:
         page = chat.get("/documents").get_data(as_text=True)
         state = re.search(r'role="switch"[^>]*aria-checked="(\w+)"[^>]*data-document-id', page)
@@ -30,7 +30,7 @@ def test_switch_on_the_list_of_documents(chat: Chat, office: DocumentSummary) ->
     assert chat.post(path, state="perhaps").status_code == 400
 
 
-def test_switches_of_a_conversation_count_for_its_next_answer(
+def test_switches_of_a_conversation_apply_to_its_next_answer(
     chat: Chat, office: DocumentSummary
 ) -> None:
     address, other = chat.begin(), chat.begin()
@@ -58,7 +58,7 @@ def test_drawer_is_searched_by_title(chat: Chat, portal: Portal) -> None:
     assert "No documents match" in text_of(chat.get(f"{address}/documents?q=zzz", **listed))
 
 
-def test_all_switches_at_once(chat: Chat, portal: Portal) -> None:
+def test_one_request_switches_all_documents(chat: Chat, portal: Portal) -> None:
     portal.add("Plums.", name="plums.txt")
     address = chat.begin()
     conversation_id = UUID(address.rsplit("/", 1)[1])

@@ -79,7 +79,7 @@ def chroma_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     needs_chroma()
     port = free_port()
     directory = tmp_path_factory.mktemp("chroma-server")
-    # The command `chroma`, without its slow imports.
+    # This runs the command `chroma` without its slow imports.
     command = "import sys, chromadb_rust_bindings; chromadb_rust_bindings.cli(sys.argv)"
     arguments = ["run", "--path", str(directory), "--host", "127.0.0.1", "--port", str(port)]
     with subprocess.Popen(

@@ -102,7 +102,7 @@ def test_6_5_collection_without_an_index_is_searched_by_meaning(
     assert stored(chroma, lexical="own").search(QUESTION).method == "hybrid"
 
 
-def test_index_of_another_maker_is_used_with_the_function_that_made_it(chroma: Chroma) -> None:
+def test_index_made_by_another_program_is_used_with_its_own_function(chroma: Chroma) -> None:
     import chromadb
     from chromadb.utils.embedding_functions import ChromaBm25EmbeddingFunction
 
@@ -119,7 +119,7 @@ def test_index_of_another_maker_is_used_with_the_function_that_made_it(chroma: C
     assert store.get() == CHUNKS
 
 
-# --- none of its own ----------------------------------------------------------------------------
+# --- no index of its own ------------------------------------------------------------------------
 
 
 def test_8_3_local_chroma_is_noticed_to_have_none(
@@ -161,7 +161,7 @@ def test_1_5_index_that_cannot_be_made_leaves_meaning(
     assert logged == (["chroma_bm25_index_failed"] if is_logged else [])
 
 
-def test_setting_adds_a_leg_of_words_where_there_is_none(
+def test_setting_adds_a_keyword_leg_where_there_is_none(
     chroma: Chroma, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PORTAL_CHROMA__LEXICAL_LEG", "own")
@@ -169,7 +169,7 @@ def test_setting_adds_a_leg_of_words_where_there_is_none(
     assert (store.status.reason, store.search(QUESTION).method) == (None, "hybrid")
 
 
-# --- words ranked here --------------------------------------------------------------------------
+# --- words ranked by the portal -----------------------------------------------------------------
 
 
 def test_records_that_others_write_into_the_directory_are_found_by_words(chroma: Chroma) -> None:
@@ -209,7 +209,7 @@ def test_records_written_through_the_store_are_not_read_again(
     assert by_words(store, "annual") == {"new"}
 
 
-def test_collection_without_change_signals_is_read_again_in_time(
+def test_collection_without_change_signals_is_reread_periodically(
     chroma: Chroma, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = stored(chroma, lexical="own")
@@ -251,7 +251,7 @@ def test_record_changed_during_a_reread_hides_only_that_record(
     assert by_words(store, "leave") == {"leave", "code"}
 
 
-def test_write_that_fails_leaves_the_words_right(chroma: Chroma) -> None:
+def test_failed_write_leaves_keyword_search_correct(chroma: Chroma) -> None:
     store = stored(chroma, lexical="own")
     assert by_words(store, "annual") == {"leave", "report"}
     with pytest.raises(ValueError, match="dimension"):
@@ -260,7 +260,7 @@ def test_write_that_fails_leaves_the_words_right(chroma: Chroma) -> None:
     assert store.get() == CHUNKS
 
 
-# --- collections as they come -------------------------------------------------------------------
+# --- existing collections -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("space", ["l2", "ip", None])

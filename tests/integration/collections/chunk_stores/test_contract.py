@@ -1,6 +1,6 @@
 """The contract of chunk stores, for PostgreSQL and Chroma.
 
-For Chroma's own ranking of words, the server is the fake of `tests.factories.chroma`.
+Chroma's own keyword ranking runs on the fake server of `tests.factories.chroma`.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ SECRET = "who earns what in 北京?"
 HOSTILE = "'; DROP TABLE documents; -- \" } {$where: 1} %s \\ </script> 🎉"
 
 
-# --- keeping ------------------------------------------------------------------------------------
+# --- storing ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("world", EVERYWHERE, indirect=True)
-def test_chunks_are_kept_got_counted_and_erased(world: World) -> None:
+def test_chunks_are_stored_read_counted_and_deleted(world: World) -> None:
     store = world.filled()
     assert store.count() == len(CHUNKS)
     assert store.get() == CHUNKS
@@ -54,7 +54,7 @@ def test_chunks_are_kept_got_counted_and_erased(world: World) -> None:
     assert "handbook" not in ids(store.semantic_search(QUESTION, 10))
 
 
-def test_texts_of_any_kind_are_kept_and_found(world: World) -> None:
+def test_texts_of_any_kind_are_stored_and_found(world: World) -> None:
     store = world.open()
     store.upsert(
         [
@@ -63,7 +63,7 @@ def test_texts_of_any_kind_are_kept_and_found(world: World) -> None:
             chunk(HOSTILE, HOSTILE, (1, 0, 0), **{'it\'s "so"': HOSTILE}),
         ]
     )
-    # Chunks without a vector were embedded from the text as it is stored.
+    # Chunks without a vector are embedded from their stored text.
     assert world.embedder.embedded == ["", "half leave and ? annual"]
     assert store.get() == [
         SemanticChunk("none", "", {"n": 1}),

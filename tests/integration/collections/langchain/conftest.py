@@ -48,7 +48,7 @@ def database(services: Services) -> Database:
 
 @pytest.fixture
 def make_store(database: Database) -> MakeStore:
-    """Return a function that opens stores on this test's database, with a model of words."""
+    """Return a function that opens stores on this test's database, with `WordEmbeddings`."""
 
     def make(collection_name: str = "notes", **arguments: object) -> PostgresVectorStore:
         arguments = {"embedding_function": WordEmbeddings(), "connection": database} | arguments

@@ -25,7 +25,7 @@ def others(portal: Portal) -> PostgresVectorStore:
     return store
 
 
-def test_no_search_of_the_portal_shows_them(
+def test_portal_searches_show_no_records_of_collections(
     portal: Portal, client: FlaskClient, others: PostgresVectorStore
 ) -> None:
     document = portal.add("A note on how zebrafish migrate.")
@@ -37,7 +37,9 @@ def test_no_search_of_the_portal_shows_them(
     assert others.count() == 30
 
 
-def test_no_page_of_the_portal_shows_them(portal: Portal, others: PostgresVectorStore) -> None:
+def test_portal_pages_show_no_records_of_collections(
+    portal: Portal, others: PostgresVectorStore
+) -> None:
     ids = portal.scalars("SELECT id FROM documents")
     jobs = portal.scalars("SELECT id FROM jobs")
     client = portal.client()
@@ -57,7 +59,9 @@ def test_no_page_of_the_portal_shows_them(portal: Portal, others: PostgresVector
     assert others.count() == 30
 
 
-def test_the_portal_s_models_are_its_own(portal: Portal, others: PostgresVectorStore) -> None:
+def test_portal_ignores_the_models_of_collections(
+    portal: Portal, others: PostgresVectorStore
+) -> None:
     names = [summary.model.name for summary in switching.list_models(portal.services)]
     assert names == [portal.services.embedder.name]
     # A document indexed now is embedded for the portal's model only.
@@ -82,7 +86,7 @@ def test_collections_exclude_the_documents_of_the_portal(
     assert portal.scalars("SELECT id FROM documents") == [document.id]
 
 
-def test_the_portal_s_model_embeds_where_none_is_given(
+def test_portal_model_embeds_where_none_is_given(
     portal: Portal, others: PostgresVectorStore
 ) -> None:
     expected = portal.services.embedder.embed_query(_WORDS)

@@ -17,7 +17,9 @@ from tests.conftest import make_settings
 from tests.integration.collections.langchain.conftest import WordEmbeddings
 
 
-def test_a_url_settings_and_a_database_mean_the_same(services: Services, database_url: str) -> None:
+def test_url_settings_and_database_open_the_same_store(
+    services: Services, database_url: str
+) -> None:
     ways = (database_url, services.settings, services.database)
     for number, way in enumerate(ways, 1):
         store = PostgresVectorStore("ways", WordEmbeddings(), connection=way)

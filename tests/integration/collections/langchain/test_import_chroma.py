@@ -43,7 +43,7 @@ def _counts(tally: Tally) -> tuple[int, int, int, int, int | None]:
     return tally.imported, tally.there, tally.changed, tally.skipped_count, tally.in_portal
 
 
-def test_a_collection_comes_over_whole_and_once(
+def test_collection_is_imported_whole_and_once(
     collections: Collections, shelf: Shelf, make_store: MakeStore
 ) -> None:
     dry = move(collections, shelf, Options(is_dry_run=True))

@@ -125,7 +125,7 @@ def _of_chroma(directory: Path, copy: Path) -> dict[str, dict[str, Any]]:
         }
 
 
-def test_five_thousand_records_come_over_once(
+def test_five_thousand_records_are_imported_once(
     run: Run, directory: Path, tmp_path: Path, make_store: MakeStore
 ) -> None:
     before = _content(directory)
@@ -190,7 +190,7 @@ main()
 """
 
 
-def test_an_import_that_was_killed_continues_where_it_was(
+def test_killed_import_continues_where_it_stopped(
     run: Run, directory: Path, environment: dict[str, str], tmp_path: Path
 ) -> None:
     options = ["import-chroma", str(directory), "--collection", "mail", "--batch-size", "100"]
@@ -319,7 +319,9 @@ def test_example_leaves_existing_directories_alone(
     assert list((tmp_path / "chroma").iterdir()) == [tmp_path / "chroma" / "notes.txt"]
 
 
-def test_the_example_moves_and_answers(environment: dict[str, str], tmp_path: Path) -> None:
+def test_example_imports_and_compares_the_results(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
     done = _example(tmp_path / "chroma", environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-3:] == [

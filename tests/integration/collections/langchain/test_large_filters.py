@@ -77,14 +77,14 @@ def test_five_thousand_values_find_what_python_finds(filled: PostgresVectorStore
     assert {document.id for document in found} == {"0", "1", "5", "6"}
 
 
-def test_five_thousand_values_erase_what_python_finds(filled: PostgresVectorStore) -> None:
+def test_five_thousand_values_delete_what_python_finds(filled: PostgresVectorStore) -> None:
     filled.delete(where={"$and": [{"a": {"$in": NUMBERS}}, {"a": {"$nin": LEAVES[:100]}}]})
     left = {str(place) for place, one in enumerate(METADATAS) if not _holds(one, ["a"], NUMBERS)}
     assert set(filled.get()["ids"]) == left
     assert len(left) == len(METADATAS) - 3
 
 
-def test_hundreds_of_conditions_are_taken(filled: PostgresVectorStore) -> None:
+def test_hundreds_of_conditions_are_accepted(filled: PostgresVectorStore) -> None:
     either = {"$or": [{"a": number} for number in range(500)]}
     neither = {"$and": [{"a": {"$ne": number}} for number in range(500)]}
     assert filled.get(where=either)["ids"] == ["0", "1"]

@@ -26,7 +26,7 @@ QUESTION = "annual leave days"
 
 
 class World:
-    """Documents of two users, of whom `ann` searches."""
+    """Documents of two users; `ann` is the one who searches."""
 
     def __init__(self, portal: Portal) -> None:
         self.portal = portal
@@ -92,7 +92,7 @@ def test_member_of_a_folder_reads_it_until_removed(world: World, role: FolderRol
         folders.move_document(services, admin, document, folder)
         filed[member.name] = folder
     hidden = world.store("admin").get(where={"source_file": "leave.md"})["ids"]
-    # Opened once: what a user may read is not kept.
+    # Opened only once: rights are checked at each call.
     store = world.store()
     assert _ids(store.similarity_search(QUESTION, k=10)) == {world.other, world.own}
     for found in _everywhere(world):
@@ -160,7 +160,7 @@ def test_results_can_be_cited(world: World, client: FlaskClient) -> None:
     assert client.get(page, headers=headers).status_code == 200
 
 
-def test_scores_and_filters_of_the_store(world: World) -> None:
+def test_store_returns_distances_and_obeys_filters(world: World) -> None:
     store = world.store()
     found = store.similarity_search_with_score(QUESTION, k=3)
     distances = [distance for _document, distance in found]

@@ -66,7 +66,7 @@ def _pair(database: Database, **arguments: Any) -> Pair:
 def pair(request: pytest.FixtureRequest, database: Database) -> Pair:
     made = _pair(database, collection_metadata={"hnsw:space": request.param})
     made.both(lambda store: store.add_texts(TEXTS, METADATAS, IDS))
-    # Chroma 1.5.9 attaches lists from a deleted collection's metadata to later records.
+    # Not deleted: Chroma 1.5.9 attaches lists of a deleted collection's metadata to later records.
     return made
 
 
@@ -162,7 +162,7 @@ def test_the_same_answers(pair: Pair) -> None:
         _assert_same(pair.both(call), name)
 
 
-def test_the_same_answers_under_filters(pair: Pair) -> None:
+def test_filters_find_the_same_as_chroma(pair: Pair) -> None:
     for where in FILTERS:
         found = pair.both(partial(_search, filter=where))
         _assert_same(found, where)
@@ -175,7 +175,7 @@ def _search(store: Any, **conditions: Any) -> Any:
     return store.similarity_search_with_score("passage 8", 9, **conditions)
 
 
-def test_the_same_after_changes(pair: Pair) -> None:
+def test_changes_leave_the_same_as_in_chroma(pair: Pair) -> None:
     def change(store: Any) -> None:
         store.delete(ids=["id-1", "nothing"])
         store.delete(where={"kind": "k4"})
@@ -209,7 +209,7 @@ REFUSED: list[Callable[[Any], Any]] = [
 ]
 
 
-def test_the_same_calls_are_refused(pair: Pair) -> None:
+def test_the_same_calls_are_refused_as_by_chroma(pair: Pair) -> None:
     for number, call in enumerate(REFUSED):
         for store in (pair.chroma, pair.ours):
             with pytest.raises(Exception) as refused:  # noqa: PT011 - Chroma raises various ones.
@@ -218,14 +218,14 @@ def test_the_same_calls_are_refused(pair: Pair) -> None:
     _assert_same(pair.both(CALLS["get"]), "what is there")
 
 
-def test_an_empty_collection(database: Database) -> None:
+def test_empty_collection_answers_the_same_as_chroma(database: Database) -> None:
     made = _pair(database, collection_configuration={"hnsw": {"space": "ip"}})
     for name in ("similarity_search", "with_relevance_scores", "mmr", "get", "count"):
         _assert_same(made.both(CALLS[name]), name)
     _assert_same(made.both(lambda s: s._collection.configuration["hnsw"]["space"]), "space")
 
 
-def test_vectors_without_length(database: Database) -> None:
+def test_zero_vectors_score_the_same_as_in_chroma(database: Database) -> None:
     vectors = [[3.0, 4.0], [0.0, 0.0], [-1.0, 1.5]]
     for space in ("cosine", "l2", "ip"):
         made = _pair(database, collection_metadata={"hnsw:space": space})
@@ -238,7 +238,7 @@ def test_vectors_without_length(database: Database) -> None:
         _assert_same(found, space)
 
 
-def test_constructors(database: Database) -> None:
+def test_constructors_give_the_same_store_as_chroma(database: Database) -> None:
     documents = [Document(text, metadata={"n": n}) for n, text in enumerate(TEXTS[:5])]
     for space in ("cosine", "l2"):
         metadata = {"hnsw:space": space, "about": "constructors"}

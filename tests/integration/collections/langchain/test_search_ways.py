@@ -76,7 +76,7 @@ def test_weights_come_from_dynamic_config(filled: PostgresVectorStore, database:
     assert (best.id, score) == ("canteen", pytest.approx(1.0, abs=1e-5))
 
 
-def test_search_without_pg_textsearch_is_by_meaning_alone(
+def test_search_without_pg_textsearch_uses_vectors_only(
     filled: PostgresVectorStore, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keyword_index, "_notice", keyword_index._Notice())
@@ -103,13 +103,13 @@ def test_hybrid_search_obeys_filters(filled: PostgresVectorStore) -> None:
     assert [document.id for document, _score in found] == ["sick"]
 
 
-def test_hybrid_search_of_nothing(store: PostgresVectorStore) -> None:
+def test_hybrid_search_of_an_empty_store_finds_nothing(store: PostgresVectorStore) -> None:
     assert store.hybrid_search([1.0] * 64, "anything") == []
     with pytest.raises(ValueError, match="query_text"):
         store.hybrid_search([1.0] * 64)
 
 
-def test_a_vector_instead_of_a_question(filled: PostgresVectorStore) -> None:
+def test_query_may_be_given_as_a_vector(filled: PostgresVectorStore) -> None:
     vector = WordEmbeddings().embed_query("canteen noon")
     assert filled.similarity_search(vector, 1)[0].id == "canteen"
     assert filled.similarity_search(np.array(vector), 2) == filled.similarity_search(
@@ -136,7 +136,7 @@ def _many(make_store: MakeStore, space: str, **arguments: Any) -> PostgresVector
 
 
 @pytest.mark.parametrize("space", ["cosine", "l2", "ip"])
-def test_much_is_searched_by_an_index(
+def test_large_collection_is_searched_by_an_index(
     make_store: MakeStore, database: Database, space: str
 ) -> None:
     store = _many(make_store, space, compared_one_by_one=500)
@@ -211,7 +211,7 @@ def test_hybrid_search_finds_the_same_with_and_without_the_index(make_store: Mak
             assert one == pytest.approx(other, abs=0.01)
 
 
-def test_few_have_no_index(filled: PostgresVectorStore, database: Database) -> None:
+def test_small_collection_has_no_index(filled: PostgresVectorStore, database: Database) -> None:
     with database.begin() as session:
         collection = collection_store.find(session, name=filled.name)
         assert collection is not None

@@ -57,7 +57,7 @@ def test_added_chunk_is_found_at_once_by_words_and_by_meaning(
     assert after.chunk_count == before + 1
 
 
-def test_many_are_added_in_order_with_their_places(api: Api) -> None:
+def test_many_chunks_are_added_in_order_with_their_indexes(api: Api) -> None:
     count = api.get().json["data"]["pagination"]["total"]
     body = {
         "chunks": [
@@ -131,7 +131,7 @@ def test_hostile_content_is_stored_as_it_is(api: Api) -> None:
     assert api.add("half \ud800", metadata={"a": "\ud800"})["metadata"] == {"a": "?"}
 
 
-def test_job_that_is_not_searched_takes_nothing(client: FlaskClient, portal: Portal) -> None:
+def test_unfinished_job_accepts_no_chunks(client: FlaskClient, portal: Portal) -> None:
     waiting = uploads.store_upload(
         portal.services, portal.admin, stream=upload("waiting"), file_name="w.txt"
     ).document
@@ -143,7 +143,7 @@ def test_job_that_is_not_searched_takes_nothing(client: FlaskClient, portal: Por
     assert api.add()["chunk_index"] == 1
 
 
-def test_every_model_that_is_kept_gets_a_vector(portal: Portal, api: Api) -> None:
+def test_added_chunk_gets_a_vector_of_every_kept_model(portal: Portal, api: Api) -> None:
     second = catalog.register(portal.services, "hashing:second@64")
     for _ in builds.build(portal.services, second.name):
         pass
@@ -255,7 +255,7 @@ def test_added_chunk_is_cited_opened_and_verified(
     assert "Added via API" in page
 
 
-def test_citation_outlives_the_chunk_that_a_program_took_away(
+def test_citation_outlives_the_chunk_that_a_program_deleted(
     client: FlaskClient, portal: Portal, api: Api, document: DocumentSummary
 ) -> None:
     chunk = api.add()
@@ -283,7 +283,7 @@ def test_citation_of_the_text_survives_deletion_of_its_chunk(
     assert client.get(path, headers=portal.headers()).status_code == 200
 
 
-def test_neighbours_of_the_text_are_not_joined_with_what_a_program_added(
+def test_added_chunks_are_not_joined_with_neighbours_of_the_text(
     portal: Portal, client: FlaskClient
 ) -> None:
     document = portal.add("A short last sentence of the text.", name="short.txt")
@@ -294,7 +294,7 @@ def test_neighbours_of_the_text_are_not_joined_with_what_a_program_added(
             assert not ("short last" in hit.excerpt and "Zeppelin" in hit.excerpt)
 
 
-def test_chunks_far_behind_gaps_are_shown_where_they_are(
+def test_chunk_behind_a_large_gap_is_shown(
     client: FlaskClient, portal: Portal, api: Api, document: DocumentSummary
 ) -> None:
     chunk = api.add(chunk_index=1_000_000)

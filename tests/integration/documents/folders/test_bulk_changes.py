@@ -1,4 +1,4 @@
-"""Changes of many documents at once: what they change, what they leave, and their undoing."""
+"""Changes of many documents at once: what they change, what they skip, and how to undo them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Shelf:
 
 @contextmanager
 def statements(services: Services, part: str) -> Iterator[list[str]]:
-    """Collect the statements that contain some words."""
+    """Collect the SQL statements that contain `part`."""
     written: list[str] = []
 
     def watch(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
@@ -98,12 +98,12 @@ def shelf(portal: Portal, client: FlaskClient) -> Shelf:
         ("delete", {}, "deleted_at"),
     ],
 )
-def test_change_leaves_others_documents_and_is_undone(
+def test_change_skips_documents_of_others_and_can_be_undone(
     shelf: Shelf, action: str, given: dict[str, Any], column: str
 ) -> None:
     before = {name: shelf.state(name) for name in shelf.ids}
     done = shelf.apply(shelf.ada, action, "a", "b", "c", "d", "e", str(uuid4()), **given)
-    # What is private already is not changed; eve's private one is missing like one that never was.
+    # A private document is not changed again; eve's private one is missing like an unknown one.
     already = {"c"} if action == "visibility" else set()
     assert done["changed_count"] == 3 - len(already)
     assert [(one["title"], one["reason"]) for one in done["skipped"]] == [("d", "forbidden")]
@@ -120,7 +120,7 @@ def test_change_leaves_others_documents_and_is_undone(
     assert shelf.undo(shelf.ada, done["change_id"]).status_code == 404
 
 
-def test_gates_of_more_documents_than_a_statement_takes_parameters(portal: Portal) -> None:
+def test_gates_are_read_for_more_documents_than_a_statement_has_parameters(portal: Portal) -> None:
     with portal.services.database.begin() as session:
         assert bulk_store.gates_of(session, [uuid4() for _ in range(70_000)]) == {}
 
@@ -140,7 +140,7 @@ def test_undo_counts_what_it_changes(shelf: Shelf) -> None:
     tagged = shelf.apply(shelf.ada, "add_tag", "a", "b", tag="tax")
     shelf.apply(shelf.ada, "remove_tag", "a", tag="tax")
     folders.delete_folder(services, shelf.ada, folder_id, trash_documents=False)
-    # Both are where the folder was: outside of folders.
+    # Both are already where the deleted folder was: outside of folders.
     assert shelf.undo(shelf.ada, moved["change_id"]).json == {"changed_count": 0}
     assert shelf.undo(shelf.ada, tagged["change_id"]).json == {"changed_count": 1}
     again = shelf.apply(shelf.ada, "domain", "a", domain="law")
@@ -151,7 +151,7 @@ def test_undo_counts_what_it_changes(shelf: Shelf) -> None:
     assert "Nothing was undone" in page
 
 
-def test_all_that_match_move_in_one_statement(shelf: Shelf) -> None:
+def test_all_matching_documents_move_in_one_statement(shelf: Shelf) -> None:
     services = shelf.portal.services
     folder_id = folders.create_folder(services, shelf.ada, name="Old")
     hidden = folders.create_folder(services, shelf.eve, name="Hers", visibility=Visibility.PRIVATE)
@@ -172,12 +172,12 @@ def test_all_that_match_move_in_one_statement(shelf: Shelf) -> None:
             BULK, headers=shelf.portal.headers(shelf.ada), json={"action": "move", **given}
         )
         assert answer.status_code == 404
-    # Back into a folder that is gone meanwhile is into none.
+    # Undoing a move out of a folder that was deleted since moves the document into no folder.
     out = shelf.apply(shelf.ada, "move", "a", folder_id=None)
     folders.delete_folder(services, shelf.ada, folder_id, trash_documents=False)
     shelf.undo(shelf.ada, out["change_id"])
     assert shelf.state("a").folder_id is None
-    # So is one that the user may not see any more.
+    # The same holds for a folder that the user may no longer see.
     shared = folders.create_folder(services, shelf.eve, name="Ours")
     shelf.apply(shelf.ada, "move", "a", folder_id=str(shared))
     out = shelf.apply(shelf.ada, "move", "a", folder_id=None)
@@ -199,7 +199,7 @@ def test_nothing_selected_changes_nothing(shelf: Shelf) -> None:
     assert library.list_documents(shelf.portal.services, shelf.portal.admin).total_count == 5
 
 
-def test_switches_are_one_users_and_are_undone(shelf: Shelf) -> None:
+def test_bulk_switch_affects_one_user_and_can_be_undone(shelf: Shelf) -> None:
     services = shelf.portal.services
     selections.set_switch(services, shelf.ada, None, UUID(shelf.ids["a"]), True)
     done = shelf.apply(shelf.ada, "switch", matching={}, enabled=False)
@@ -227,18 +227,18 @@ def test_undo_keeps_switches_that_were_set_since(shelf: Shelf) -> None:
     assert selections.switches(services, shelf.ada, [a])[a].user_default is True
 
 
-def test_restoring_leaves_what_was_uploaded_again(shelf: Shelf) -> None:
+def test_restoring_skips_documents_that_were_uploaded_again(shelf: Shelf) -> None:
     shelf.apply(shelf.ada, "delete", "a", "b")
     shelf.portal.add("words of a", title="a again", owner=shelf.ada)
     done = shelf.apply(shelf.ada, "restore", "a", "b")
     assert done["changed_count"] == 1
     assert [(one["title"], one["reason"]) for one in done["skipped"]] == [("a", "uploaded_again")]
     assert shelf.apply(shelf.eve, "restore", "a")["missing_count"] == 1
-    # Undoing the deletion leaves it as well.
+    # Undoing a deletion skips them, too.
     gone = shelf.apply(shelf.ada, "delete", "b")
     shelf.portal.add("words of b", title="b again", owner=shelf.ada)
     assert shelf.undo(shelf.ada, gone["change_id"]).json == {"changed_count": 0}
-    # Of two copies in the trash one comes back, whichever is chosen.
+    # Of two copies in the trash, only one is restored, whichever are chosen.
     (again,) = (
         document.id
         for document in library.list_documents(shelf.portal.services, shelf.ada).items
@@ -249,7 +249,7 @@ def test_restoring_leaves_what_was_uploaded_again(shelf: Shelf) -> None:
         assert shelf.apply(shelf.ada, "restore", *copies)["changed_count"] == 1
 
 
-def test_reading_again_is_one_statement_and_lists_what_is_being_read(shelf: Shelf) -> None:
+def test_rereading_uses_one_statement_and_skips_what_is_being_read(shelf: Shelf) -> None:
     services = shelf.portal.services
     first = shelf.apply(shelf.ada, "read_again", "a", "d")
     assert (first["changed_count"], first["skipped_count"]) == (1, 1)
@@ -257,7 +257,7 @@ def test_reading_again_is_one_statement_and_lists_what_is_being_read(shelf: Shel
     shelf.ids["broken"] = str(broken.id)
     with statements(services, "INTO jobs") as written:
         again = shelf.apply(shelf.ada, "read_again", "a", "b", "c", "broken")
-    # What failed is checked document by document: its file may be another document's by now.
+    # Failed documents are checked one by one, because another document may have the file by now.
     assert len(written) == 2
     assert again["changed_count"] == 3
     assert [(one["title"], one["reason"]) for one in again["skipped"]] == [("a", "conflict")]
@@ -297,7 +297,7 @@ def test_audit_log_has_only_what_an_undo_changes(shelf: Shelf) -> None:
         assert sorted(session.scalars(text(query))) == ["a", "a", "b", "b"]
 
 
-def test_undone_removal_makes_no_tag_twice_and_not_too_many(shelf: Shelf) -> None:
+def test_undone_removal_adds_no_duplicate_and_no_excess_tags(shelf: Shelf) -> None:
     shelf.apply(shelf.ada, "add_tag", "a", "b", tag="Tax")
     done = shelf.apply(shelf.ada, "remove_tag", "a", "b", tag="Tax")
     shelf.apply(shelf.ada, "add_tag", "a", tag="tax")
@@ -307,7 +307,7 @@ def test_undone_removal_makes_no_tag_twice_and_not_too_many(shelf: Shelf) -> Non
     assert (shelf.state("a").tags, shelf.state("b").tags) == (["tax"], many)
 
 
-def test_tag_is_removed_in_any_case_and_comes_back_as_it_was(shelf: Shelf) -> None:
+def test_tag_is_removed_in_any_case_and_restored_as_it_was(shelf: Shelf) -> None:
     shelf.apply(shelf.ada, "add_tag", "a", tag="Tax")
     shelf.apply(shelf.ada, "add_tag", "a", tag="notes")
     shelf.apply(shelf.ada, "add_tag", "b", tag="taxes")
@@ -348,7 +348,7 @@ def test_forms_work_without_scripts(shelf: Shelf) -> None:
         assert shelf.client.post("/documents/bulk", headers=headers, data=given).status_code == 422
 
 
-def test_question_says_how_many_documents_can_be_changed(shelf: Shelf) -> None:
+def test_dialog_says_how_many_documents_can_be_changed(shelf: Shelf) -> None:
     def asked(user: User, action: str, *names: str) -> str:
         data = {"document": [shelf.ids[name] for name in names], "action": action}
         headers = shelf.portal.headers(user)
@@ -396,7 +396,7 @@ def test_page_lists_what_was_skipped_and_why(shelf: Shelf, monkeypatch: pytest.M
     undone = shelf.client.post(undo, headers=headers, data=back)
     assert undone.headers["Location"] == back["next"]
     assert shelf.state("a").tags == []
-    # Read again later, it offers no second undo, and names nothing that is hidden by now.
+    # Opened later, the page offers no second undo and names no document that was hidden since.
     library.change_document(
         shelf.portal.services, shelf.eve, UUID(shelf.ids["d"]), visibility=Visibility.PRIVATE
     )
@@ -418,7 +418,7 @@ def test_note_says_why_a_document_was_skipped(shelf: Shelf) -> None:
     assert "1 份无法更改：a。相同的文件已重新上传。" in note
 
 
-def test_wrong_entry_can_be_corrected(shelf: Shelf) -> None:
+def test_invalid_entry_stays_in_the_form(shelf: Shelf) -> None:
     data = {"document": [shelf.ids["a"]], "action": "remove_tag", "value": "old, notes"}
     answer = shelf.client.post(
         "/documents/bulk", headers=shelf.portal.headers(shelf.ada), data=data
@@ -429,7 +429,7 @@ def test_wrong_entry_can_be_corrected(shelf: Shelf) -> None:
     assert f'name="document" value="{shelf.ids["a"]}"' in answer.text
 
 
-def test_tags_differ_in_more_than_case_and_are_limited(shelf: Shelf) -> None:
+def test_tags_ignore_case_and_are_limited(shelf: Shelf) -> None:
     services = shelf.portal.services
     library.change_document(services, shelf.ada, UUID(shelf.ids["a"]), tags=["Archive"])
     many = [f"tag {number}" for number in range(MAX_TAGS)]
@@ -441,7 +441,7 @@ def test_tags_differ_in_more_than_case_and_are_limited(shelf: Shelf) -> None:
         ("d", "forbidden"),
     }
     assert (shelf.state("a").tags, shelf.state("c").tags) == (["Archive"], ["archive"])
-    # The field on a document's page would take each of these for two tags.
+    # The field on a document's page would read each of these as two tags.
     headers = shelf.portal.headers(shelf.ada)
     for tag in ("a,b", "甲、乙", "甲，乙"):
         body = {"action": "add_tag", "ids": [shelf.ids["a"]], "tag": tag}
@@ -491,7 +491,7 @@ def test_move_into_a_folder_that_is_being_deleted_is_not_found(shelf: Shelf, mov
     assert shelf.state("a").folder_id is None
 
 
-def test_old_changes_are_forgotten(shelf: Shelf) -> None:
+def test_old_changes_are_deleted(shelf: Shelf) -> None:
     done = shelf.apply(shelf.ada, "domain", "a", domain="law")
     report = bulk.add_report(
         shelf.portal.services, shelf.ada, BulkAction.DOMAIN, BulkResult(None, 1)

@@ -1,4 +1,4 @@
-"""Folders that only their members see: what members may do, and what all others may not learn."""
+"""Folders that only their members see: what members may do, and what others must not learn."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TITLE = "Smelter report"
 
 @dataclass
 class Team:
-    """A folder of ann's for members only with her shared document in it, and ben, who is none."""
+    """ann's folder for members only, with her shared document, and ben, who is not a member."""
 
     portal: Portal
     client: FlaskClient
@@ -91,7 +91,7 @@ class Team:
 
 
 def seen_in(page: TestResponse) -> dict[str, str]:
-    """Return what a form sends back that has told who gains and loses access."""
+    """Return the form field that tells which change of access the page has shown."""
     return dict(re.findall(r'name="(seen)" value="([\w-]*)"', page.text))
 
 
@@ -130,7 +130,7 @@ def test_removed_member_finds_nothing_from_the_next_request_on(team: Team, throu
     assert removed.status_code == 204
     assert not team.leaks(team.ben)
     assert not team.leaks(never)
-    # The answer stays as it was read; the source is as if purged, and is read in no further one.
+    # The answer stays; its source looks purged, and later answers do not read it.
     kept = team.call(team.ben, "GET", f"/api/conversations/{chat}")
     (citation,) = kept.json["messages"][1]["citations"]
     assert (citation["excerpt"], citation["document_id"], citation["url"]) == ("", None, None)
@@ -139,7 +139,7 @@ def test_removed_member_finds_nothing_from_the_next_request_on(team: Team, throu
 
 
 def test_scores_do_not_depend_on_what_only_members_see(team: Team) -> None:
-    """The weights of words are those of documents that all users may see."""
+    """Words are weighted by the documents that all users may see."""
     own = team.portal.add(f"A note about {WORD}.", name="note.txt", owner=team.ben)
     query = {"json": {"query": WORD}}
 
@@ -163,7 +163,7 @@ def test_scores_do_not_depend_on_what_only_members_see(team: Team) -> None:
     assert found() == before
 
 
-def test_roles_say_who_adds_changes_and_shares(team: Team) -> None:
+def test_roles_decide_who_adds_changes_and_shares(team: Team) -> None:
     place, tags = {"folder_id": team.folder}, {"tags": ["seen"]}
     note = team.portal.add("A note.", name="note.txt", owner=team.ben)
 
@@ -215,7 +215,7 @@ def test_only_folders_that_a_user_may_add_to_are_offered(team: Team) -> None:
             assert f'<option value="{top}"' in page
         listed = team.call(team.ben, "GET", "/api/folders").json["folders"]
         assert team.folder in {one["id"] for one in listed}
-    # What lies where its owner may no longer add stays there unless another place is chosen.
+    # A document whose owner may no longer add to its folder stays there unless it is moved.
     place = {"folder_id": team.folder}
     team.call(team.ben, "PUT", f"/api/knowledge/documents/{note.id}/folder", json=place)
     team.add("user", "ben", "reader")
@@ -229,7 +229,7 @@ def test_upload_form_says_who_sees_the_documents_of_its_folder(team: Team) -> No
         assert f">{words}</option>" in page.text
 
 
-def test_owner_sees_a_document_among_members_who_exclude_them(team: Team) -> None:
+def test_owner_sees_their_document_in_a_folder_that_excludes_them(team: Team) -> None:
     note = team.portal.add("A quince note.", name="note.txt", owner=team.ben)
     team.add("user", "ben", "contributor")
     team.call(
@@ -249,8 +249,8 @@ def test_owner_sees_a_document_among_members_who_exclude_them(team: Team) -> Non
     assert told["loses"] == [], "the members of a folder that ben does not see"
 
 
-def test_deleting_a_folder_spares_a_hidden_one_below(team: Team) -> None:
-    """What another user's folder for members protects is not opened by who deletes one above."""
+def test_deleting_a_folder_keeps_a_hidden_folder_below(team: Team) -> None:
+    """Deleting a folder above does not open another user's folder for members."""
     outer = team.call(team.ben, "POST", "/api/folders", json={"name": "Outer"}).json["id"]
     parent = {"parent_id": outer}
     moved = team.call(team.ann, "PUT", f"/api/folders/{team.folder}/parent", json=parent)
@@ -280,7 +280,7 @@ def test_move_names_who_gains_and_loses_access(team: Team) -> None:
     assert asked.status_code == 200
     assert 'data-testid="sight-change"' in asked.text
     assert "ben" in asked.text
-    # The question tells it as soon as the folder is chosen; then the move is not asked about again.
+    # The dialog shows it as soon as the folder is chosen, and the move is not asked about again.
     told = team.call(team.ann, "POST", "/documents/bulk/ask", data=form)
     assert "Lose access: ben" in told.text
     done = team.call(team.ann, "POST", "/documents/bulk", data=form | seen_in(told))
@@ -290,7 +290,7 @@ def test_move_names_who_gains_and_loses_access(team: Team) -> None:
 
 
 def test_preview_of_a_move_counts_users_not_names(team: Team) -> None:
-    """Who passes both gates, by name or with a group, gains and loses nothing."""
+    """A user who passes both gates, by name or through a group, gains and loses nothing."""
     services, admin = team.portal.services, team.portal.admin
     team.portal.user("cleo")
     group = groups.create_group(services, admin, name="Smelters")
@@ -313,7 +313,7 @@ def test_preview_of_a_move_counts_users_not_names(team: Team) -> None:
     place = {"folder_id": second}
     team.call(team.ann, "PUT", f"/api/knowledge/documents/{team.document}/folder", json=place)
     assert told(team.folder, team.document) == ([], ["Smelters"], [])
-    # Of a document that all users see, members of the folder keep sight.
+    # Members of the folder keep access to a document that all users see.
     loose = str(team.portal.add("A loose note.", name="loose.txt", owner=team.ann).id)
     assert told(team.folder, loose) == ([], [], ["ann", "ben"])
     page = team.call(
@@ -322,7 +322,7 @@ def test_preview_of_a_move_counts_users_not_names(team: Team) -> None:
     assert "Keep access: ann, ben" in page.text
 
 
-def test_pages_ask_before_a_document_or_folder_moves_to_others(team: Team) -> None:
+def test_pages_ask_before_a_move_that_changes_access(team: Team) -> None:
     team.add("user", "ben", "reader")
     form = {"title": TITLE, "folder_id": ""}
     edit = f"/documents/{team.document}/edit"
@@ -332,12 +332,12 @@ def test_pages_ask_before_a_document_or_folder_moves_to_others(team: Team) -> No
     assert f'name="next" value="/documents/{team.document}"' in asked.text
     kept = team.call(team.ann, "GET", f"/api/knowledge/documents/{team.document}").json
     assert kept["folder_id"] == team.folder
-    # The form tells it as soon as the folder is chosen; then the move is not asked about again.
+    # The form shows it as soon as the folder is chosen, and the move is not asked about again.
     preview = f"/documents/{team.document}/move?folder_id="
     told = team.call(team.ann, "GET", preview)
     assert 'data-testid="sight-change"' in told.text
     assert "sight-change" not in team.call(team.ann, "GET", preview + team.folder).text
-    # What it told is no longer all once a member was added meanwhile.
+    # If a member was added meanwhile, the page asks again.
     into = team.call(team.ann, "POST", "/api/folders", json={"name": "In", "visibility": "members"})
     inside = form | {"folder_id": into.json["id"]}
     before = team.call(team.ann, "GET", preview + into.json["id"])
@@ -350,7 +350,7 @@ def test_pages_ask_before_a_document_or_folder_moves_to_others(team: Team) -> No
     back = form | {"folder_id": team.folder}
     told = team.call(team.ann, "GET", preview + team.folder)
     assert team.call(team.ann, "POST", edit, data=back | seen_in(told)).status_code == 303
-    # A folder without members of its own shows what is moved into it to others.
+    # Moving a folder without members of its own to the top shows its documents to others.
     inner = {"name": "Inner", "parent_id": team.folder}
     inner_id = team.call(team.ann, "POST", "/api/folders", json=inner).json["id"]
     team.call(team.ann, "POST", edit, data={"title": TITLE, "folder_id": inner_id})
@@ -390,7 +390,7 @@ def test_closing_and_opening_a_folder_names_who_loses_and_gains_access(team: Tea
     assert "Lose access" not in team.call(cleo, "GET", members).text
 
 
-def test_keeper_who_was_removed_above_does_not_learn_who_is_there(team: Team) -> None:
+def test_keeper_removed_from_the_parent_does_not_learn_its_members(team: Team) -> None:
     team.portal.user("cleo")
     team.add("user", "ben", "keeper")
     inner = {"name": "Inner", "parent_id": team.folder, "visibility": "members"}
@@ -415,8 +415,8 @@ def test_keeper_does_not_learn_which_files_a_member_has_elsewhere(team: Team) ->
         assert ("Resignation" in answer.text) is (status == 409)
 
 
-def test_preview_tells_that_a_hidden_folder_hides_no_documents(team: Team) -> None:
-    """A folder for members that becomes private is opened: documents keep their own visibility."""
+def test_preview_reports_that_a_private_folder_hides_no_documents(team: Team) -> None:
+    """Making a folder for members private opens it: documents keep their own visibility."""
     cleo = team.portal.user("cleo")
     folder, document = f"/api/folders/{team.folder}", f"/api/knowledge/documents/{team.document}"
     told = team.call(team.ann, "GET", f"{folder}/sight?change=access").json
@@ -444,8 +444,8 @@ def test_deleting_a_closed_folder_names_who_gains_access(team: Team) -> None:
     assert team.call(team.ann, "GET", sight).json["gains"] == ["ben"]
 
 
-def test_document_that_moves_in_while_the_folder_closes_is_behind_its_gate(team: Team) -> None:
-    """Whichever commits first, what lies in a folder for members has its gate in the end."""
+def test_document_moved_in_while_the_folder_closes_is_behind_its_gate(team: Team) -> None:
+    """Whichever commits first, the document ends up behind the gate of its folder."""
     database = team.portal.services.database
     plain = UUID(team.call(team.ann, "POST", "/api/folders", json={"name": "Plain"}).json["id"])
     loose = team.portal.add("A loose sheet.", owner=team.ann)
@@ -459,7 +459,7 @@ def test_document_that_moves_in_while_the_folder_closes_is_behind_its_gate(team:
             update(DocumentRow).where(DocumentRow.id == loose.id).values(folder_id=plain)
         )
         closing.start()
-        closing.join(0.5)  # It waits for the move, or has gone ahead of it.
+        closing.join(0.5)  # It waits for the move, or has finished before it.
     closing.join()
     with database.begin() as session:
         gate = session.scalar(select(DocumentRow.gate_id).where(DocumentRow.id == loose.id))
@@ -468,7 +468,7 @@ def test_document_that_moves_in_while_the_folder_closes_is_behind_its_gate(team:
     assert gone.status_code == 404
 
 
-def test_keeper_who_was_an_administrator_does_not_hide_a_document_by_undoing(team: Team) -> None:
+def test_former_administrator_does_not_hide_a_document_by_undoing(team: Team) -> None:
     team.add("user", "ben", "keeper")
     team.portal.execute("UPDATE documents SET visibility = 'private'")
     team.portal.execute("UPDATE users SET is_admin = true WHERE name = 'ben'")
@@ -517,7 +517,7 @@ def test_upload_whose_folder_changes_meanwhile_is_not_open_to_all(
     assert library.list_documents(team.portal.services, team.portal.admin).total_count == 1
 
 
-def test_of_two_keepers_who_remove_each_other_one_stays(team: Team) -> None:
+def test_one_of_two_keepers_who_remove_each_other_stays(team: Team) -> None:
     services, folder = team.portal.services, UUID(team.folder)
     cleo = team.portal.user("cleo")
     for keeper in (team.ben, cleo):
@@ -545,7 +545,7 @@ def test_of_two_keepers_who_remove_each_other_one_stays(team: Team) -> None:
     assert len(left) == 1
 
 
-def test_administrators_keep_groups_over_the_api(team: Team) -> None:
+def test_administrators_manage_groups_over_the_api(team: Team) -> None:
     admin = team.portal.admin
     blank = team.call(admin, "POST", "/api/groups", json={"name": " "})
     assert blank.status_code == 422
@@ -562,7 +562,7 @@ def test_administrators_keep_groups_over_the_api(team: Team) -> None:
     assert not team.leaks(team.ben)
 
 
-def test_facets_of_a_reader_have_folders_that_only_others_may_add_to(team: Team) -> None:
+def test_facets_of_a_reader_include_folders_they_may_not_add_to(team: Team) -> None:
     assert team.add("user", "ben", "reader").status_code < 300
     # One facet with a single choice is not shown.
     below = {"name": "Below", "parent_id": team.folder}
@@ -590,7 +590,7 @@ def test_document_in_the_trash_is_not_opened_by_deleting_its_folder(
 
 
 def changes_of_sight(team: Team) -> dict[str, tuple[str, str]]:
-    """Return the latest change of who may see something, by the kind of the thing."""
+    """Return the latest visibility (before, after) by kind of subject, from the audit log."""
     entries = team.call(team.portal.admin, "GET", "/api/admin/audit").json["entries"]
     return {
         one["subject"]["kind"]: (one["details"]["before"], one["details"]["after"])
@@ -599,7 +599,7 @@ def changes_of_sight(team: Team) -> dict[str, tuple[str, str]]:
     }
 
 
-def test_documents_that_leave_a_folder_for_members_are_in_the_audit_log(team: Team) -> None:
+def test_documents_leaving_a_members_folder_are_in_the_audit_log(team: Team) -> None:
     path = f"/api/knowledge/documents/{team.document}/folder"
     assert team.call(team.ann, "PUT", path, json={"folder_id": None}).status_code == 200
     assert changes_of_sight(team)["document"] == ("members", "shared")
@@ -610,7 +610,7 @@ def test_documents_that_leave_a_folder_for_members_are_in_the_audit_log(team: Te
     assert changes_of_sight(team)["folder"] == ("members", "shared")
 
 
-def test_undone_move_and_folder_that_is_deleted_above_are_in_the_audit_log(team: Team) -> None:
+def test_undone_moves_and_deleted_parent_folders_are_in_the_audit_log(team: Team) -> None:
     above = team.call(team.ann, "POST", "/api/folders", json={"name": "Above"}).json["id"]
     move = {"action": "move", "ids": [team.document], "folder_id": above}
     done = team.call(team.ann, "POST", "/api/knowledge/bulk", json=move).json
@@ -622,7 +622,7 @@ def test_undone_move_and_folder_that_is_deleted_above_are_in_the_audit_log(team:
     assert changes_of_sight(team)["folder"] == ("members", "shared")
 
 
-def test_members_of_a_folder_that_was_opened_are_for_those_who_share_it(team: Team) -> None:
+def test_members_of_an_opened_folder_are_shown_to_those_who_share_it(team: Team) -> None:
     team.add("user", "ben", "reader")
     cleo, path = team.portal.user("cleo"), f"/api/folders/{team.folder}"
     team.call(team.ann, "PATCH", path, json={"visibility": "shared"})

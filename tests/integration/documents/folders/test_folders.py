@@ -94,7 +94,7 @@ def test_private_folder_is_known_to_its_owner_and_administrators_only(
     ada.upload("names.txt", folder_id=below, visibility="private")
     assert ada.names() == root.names() == ["Severance"]
     assert ada.names(secret) == ["Lists", "Public part"]
-    # What is shared below hangs at the top for others; they see the document without its folder.
+    # Others see a shared folder below at the top, and the document without its folder.
     assert eve.names() == ["Public part"]
     opened = eve.call("GET", f"/api/folders/{shared}").json
     assert (opened["path"], opened["parent_id"]) == ([], None)
@@ -105,7 +105,7 @@ def test_private_folder_is_known_to_its_owner_and_administrators_only(
     page = eve.call("GET", "/documents").text + eve.call("GET", f"/documents?folder={shared}").text
     assert "Severance" not in page
     assert "Lists" not in page
-    # The same name is free: that it is taken would tell that it exists.
+    # Others may use the same name: a refusal would reveal that the folder exists.
     own = eve.folder("severance")
     for folder_id in (secret, str(uuid4())):
         address = f"/api/folders/{folder_id}"
@@ -127,7 +127,7 @@ def test_private_folder_is_known_to_its_owner_and_administrators_only(
         assert eve.call("POST", LIST, data=data).status_code == 404
 
 
-def test_shared_folder_takes_documents_of_all_and_is_changed_by_its_owner(
+def test_shared_folder_accepts_all_users_documents_and_its_owner_changes_it(
     ada: Cabinet, eve: Cabinet, root: Cabinet
 ) -> None:
     contracts = ada.folder("Contracts", description="with suppliers")
@@ -167,13 +167,13 @@ def test_tree_has_no_cycles_and_a_limited_depth(ada: Cabinet) -> None:
     assert ada.call("PUT", f"/api/folders/{path[1]}/parent", json=into).status_code == 200
     opened = ada.call("GET", f"/api/folders/{path[2]}").json
     assert [one["name"] for one in opened["path"]] == ["other", "level 2"]
-    # A document from deeper on disk lies in the last folder that there may be.
+    # A document from deeper on disk goes into the deepest folder allowed.
     kept = ada.upload("deep.txt", path="/".join(f"d{number}" for number in range(30)))
     assert kept["folder"] == f"d{MAX_DEPTH - 1}"
 
 
 @pytest.mark.parametrize("choice", ["keep", "trash"])
-def test_deleting_a_folder_asks_what_becomes_of_its_documents(
+def test_deleting_a_folder_asks_what_to_do_with_its_documents(
     ada: Cabinet, eve: Cabinet, choice: str
 ) -> None:
     top = ada.folder("Top")
@@ -206,14 +206,14 @@ def test_files_of_one_form_keep_their_tree(ada: Cabinet) -> None:
     assert ada.names(trip["id"]) == ["inner"]
     assert ada.titles(folder_id=trip["id"]) == {"a", "b"}
     assert ada.titles() == {"a", "b", "c"}
-    # A line too few would put files where others belong.
+    # With a missing line, files would end up in the folders of others.
     assert send("d.txt", "e.txt", paths="trip").status_code == 400
     assert send("d.txt", "e.txt", paths="x" * 2001 + "\n").status_code == 400
     assert ada.titles() == {"a", "b", "c"}
     assert ada.names(top) == []
 
 
-def test_repeated_upload_with_other_paths_is_another(ada: Cabinet) -> None:
+def test_repeated_upload_with_other_paths_is_refused(ada: Cabinet) -> None:
     headers = ada.headers | {"HX-Request": "true", "Idempotency-Key": "tree"}
 
     def send(paths: str) -> int:
@@ -236,7 +236,7 @@ def test_uploading_a_tree_keeps_it(ada: Cabinet, eve: Cabinet) -> None:
     handbook = ada.call("GET", "/api/folders").json["folders"]
     assert [one["name"] for one in handbook] == ["handbook"]
     assert ada.names(handbook[0]["id"]) == ["leave", "pay"]
-    # What is uploaded for oneself alone makes folders that others do not see.
+    # A private upload creates folders that others do not see.
     hidden = ada.upload("offer.txt", path="handbook/offers", visibility="private")
     assert hidden["folder"] == "offers"
     assert eve.names(handbook[0]["id"]) == ["leave", "pay"]
@@ -254,7 +254,7 @@ def test_import_from_disk_keeps_the_tree(portal: Portal, ada: Cabinet, tmp_path:
         (disk / name).write_text(f"about {name}")
     loose = tmp_path / "loose.txt"
     loose.write_text("alone")
-    for _ in range(2):  # Repeating it makes nothing twice.
+    for _ in range(2):  # Repeating it creates nothing twice.
         list(
             importing.import_files(
                 portal.services,
@@ -283,7 +283,7 @@ def test_pages_of_folders_work_without_scripts(ada: Cabinet) -> None:
     folder_id = address.rpartition("=")[2]
     page = ada.call("GET", address).text
     assert re.search(r"<h1>合同</h1>", page)
-    # An upload from here goes here, unless told otherwise.
+    # An upload from this page goes into this folder by default.
     assert re.search(rf'<option value="{folder_id}"\s+selected>', page)
     data = {"file": (io.BytesIO(b"words"), "offer.txt"), "folder_id": folder_id}
     assert ada.call("POST", "/documents", data=data).headers["Location"] == address
@@ -336,7 +336,7 @@ def test_folders_of_a_deleted_user_follow_the_documents(
         assert ("Severance" in eve.names(top)) is (fate is DocumentFate.TRANSFER)
         assert root.titles(folder_id=deeper) == {"advice"}
     else:
-        # What was for the user alone is erased; what others keep there moves up.
+        # Private folders are erased; what others have in them moves up.
         assert left == {"Top", "Top / Team", "Top / Public part"}
         assert root.titles(folder_id=top) == {"advice"}
 
@@ -399,7 +399,7 @@ def test_upload_that_adds_a_folder_waits_without_holding_another(
         folder_store.lock_tree(session)
         thread.start()
         wait_until_blocked(portal.services)
-        # As a deletion does, which would wait for the upload that waits for it.
+        # A deletion takes this lock; it would wait for an upload that waits for the deletion.
         folder_store.lock_below(session, folder_id)
     thread.join(30)
     assert stored == [True]
@@ -437,7 +437,7 @@ def test_name_with_separate_accents_is_the_same_name(ada: Cabinet) -> None:
     assert ada.call("POST", "/api/folders", json=again).status_code == 409
 
 
-def test_name_that_is_taken_is_not_called_a_user_name(ada: Cabinet) -> None:
+def test_taken_folder_name_is_not_reported_as_a_user_name(ada: Cabinet) -> None:
     ada.folder("合同")
     chinese = ada.headers | {"Accept-Language": "zh-CN"}
     taken = ada.client.post("/api/folders", headers=chinese, json={"name": "合同"})
@@ -468,7 +468,7 @@ def test_document_in_the_trash_comes_back_where_it_was(portal: Portal, ada: Cabi
     assert library.list_documents(portal.services, portal.admin).total_count == 1
 
 
-def test_document_shows_its_path_and_leaves_for_its_folder(ada: Cabinet) -> None:
+def test_document_shows_its_path_and_deleting_it_returns_to_its_folder(ada: Cabinet) -> None:
     outer = ada.folder("Plans")
     inner = ada.folder("Drafts", outer)
     page = f"/documents/{ada.upload('plan.txt', folder_id=inner)['id']}"
@@ -481,7 +481,7 @@ def test_document_shows_its_path_and_leaves_for_its_folder(ada: Cabinet) -> None
     assert gone.headers["Location"] == f"/documents?folder={inner}"
 
 
-def test_count_above_the_list_is_that_of_its_folder(ada: Cabinet) -> None:
+def test_count_above_the_list_is_of_its_folder_or_search(ada: Cabinet) -> None:
     folder_id = ada.folder("Plans")
     ada.upload("elsewhere.txt")
     for page, count in ((f"/documents?folder={folder_id}", 1), ("/documents?q=plan", 1)):

@@ -22,7 +22,7 @@ HANDBOOK = "# Leave\n\nFifteen days of leave a year.\n\n| Years | Days |\n|---|-
 
 
 def age(portal: Portal) -> None:
-    """Leave texts and chunks as an older reader without headings and tables wrote them."""
+    """Make texts and chunks look as if an older reader, without headings and tables, wrote them."""
     portal.execute(
         "UPDATE document_revisions SET headings = '[]', blocks = '[]', reader_version = 0"
     )
@@ -48,7 +48,7 @@ def old(portal: Portal) -> DocumentSummary:
     return document
 
 
-def test_old_text_is_read_again_and_what_cites_it_stays_current(
+def test_old_text_is_reread_and_its_citations_stay_current(
     portal: Portal, old: DocumentSummary
 ) -> None:
     talk = conversations.create(portal.services, portal.admin)

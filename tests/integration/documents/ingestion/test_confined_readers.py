@@ -98,7 +98,7 @@ HOSTILE_READER = textwrap.dedent(
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[dict[str, object]]:
-    """Return what a process without confinement can reach."""
+    """Yield what a process without confinement can reach."""
     tmp_path.chmod(0o755)
     folder = tmp_path / "tmp"
     folder.mkdir()
@@ -140,7 +140,7 @@ def upload(tmp_path: Path) -> Path:
     return path
 
 
-def test_reader_that_a_file_has_taken_over_gets_nothing(
+def test_hostile_reader_reaches_nothing(
     tmp_path: Path, readers: Path, world: dict[str, object]
 ) -> None:
     (record,) = reader_process.read_records("hostile", FileToRead(upload(tmp_path), "a"), **world)
@@ -152,7 +152,7 @@ def test_reader_that_a_file_has_taken_over_gets_nothing(
         assert record["uid"] == confinement.NOBODY
 
 
-def test_same_reader_gets_all_of_it_where_nothing_confines_it(
+def test_hostile_reader_succeeds_without_confinement(
     tmp_path: Path, readers: Path, world: dict[str, object]
 ) -> None:
     """Without this, the attempts above would prove nothing."""
@@ -186,7 +186,7 @@ def test_readers_of_root_and_of_an_ordinary_user_are_confined_alike(
                     "abstract_socket", "tcp_port", "udp", "duplicate_descriptor", "run_program"}),
     ],
 )  # fmt: skip
-def test_each_layer_alone_keeps_its_promise(
+def test_each_layer_alone_refuses_its_attempts(
     tmp_path: Path, readers: Path, world: dict[str, object], layer: str, refuses: set[str]
 ) -> None:
     found = run_apart(tmp_path, readers, world, layers=("no_new_privs", layer), uid=ORDINARY_USER)

@@ -51,7 +51,7 @@ def send_named(client: FlaskClient, portal: Portal, name: str, data: bytes) -> T
 
 
 @pytest.mark.parametrize("make", [hostile_files, more_hostile_files])
-def test_each_hostile_file_ends_as_it_must(
+def test_each_hostile_file_ends_with_the_expected_outcome(
     client: FlaskClient, portal: Portal, tmp_path: Path, make: Callable[[], Iterator[Hostile]]
 ) -> None:
     wrong: dict[str, str] = {}
@@ -92,7 +92,7 @@ def _outcome(portal: Portal, answer: TestResponse) -> str:
 def _problem(
     client: FlaskClient, portal: Portal, file: Hostile, answer: TestResponse, ended: str
 ) -> str:
-    """Return what is wrong in words, empty if nothing is."""
+    """Describe what is wrong; empty if nothing is."""
     if ended not in file.outcome.split("|"):
         return f"ended as {ended}, not {file.outcome}"
     if answer.status_code != 202:
@@ -129,7 +129,7 @@ NAMES_BY_RFC_5987 = {
 }
 
 
-def test_names_by_rfc_5987(client: FlaskClient, portal: Portal) -> None:
+def test_rfc_5987_names_are_decoded_and_sent_back(client: FlaskClient, portal: Portal) -> None:
     for parameters, name in NAMES_BY_RFC_5987.items():
         header = f'Content-Disposition: form-data; name="file"; {parameters}'
         answer = send(client, portal, header, f"words of {name}".encode())

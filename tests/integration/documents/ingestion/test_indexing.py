@@ -131,7 +131,7 @@ def test_unavailable_model_is_retried_then_reported(
     assert summary.failure.code == "embedder_unavailable"
 
 
-def test_failed_document_can_be_tried_again(portal: Portal) -> None:
+def test_failed_document_can_be_retried(portal: Portal) -> None:
     document = store(portal, "%PDF-1.7\nnot really", "broken.pdf")
     indexing.index_document(portal.services, document.job_id)
     jobs.retry(portal.services, portal.admin, document.id)

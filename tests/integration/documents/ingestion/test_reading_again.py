@@ -41,7 +41,7 @@ def test_another_encoding_is_chosen_on_the_page_or_by_the_api(portal: Portal) ->
         assert again(unknown)[0] in {400, 422}, unknown
     assert client.get(address, headers=headers).json["status"] == "ready"
     wide = portal.add("Words in two bytes each.".encode("utf-16-le"), name="wide.txt")
-    for wrong in ("cp1252", "gb18030"):  # Every byte is valid there, and every second one NUL.
+    for wrong in ("cp1252", "gb18030"):  # Every byte is valid there, but every second one is NUL.
         answer = client.post(f"/api/knowledge/documents/{wide.id}/reindex",
                              json={"encoding": wrong}, headers=headers)  # fmt: skip
         assert (answer.status_code, answer.json["error"]["code"]) == (422, "undecodable_as"), wrong
@@ -118,9 +118,7 @@ def test_pages_without_text_cause_a_warning_everywhere(
     read(portal, partly.id)
 
 
-def test_web_pages_and_word_documents_are_never_shown_as_ours(
-    portal: Portal, tmp_path: Path
-) -> None:
+def test_uploaded_web_page_is_shown_in_a_sandbox(portal: Portal, tmp_path: Path) -> None:
     client = portal.client()
     web = portal.add(files.WEB_PAGE, name="page.html")
     original = client.get(f"/documents/{web.id}/file")
@@ -143,7 +141,7 @@ def _longest(name: str, page: str) -> int:
     return int(re.findall(r'maxlength="(\d+)"', field)[0])
 
 
-def test_forms_let_through_what_is_taken(portal: Portal) -> None:
+def test_forms_allow_every_accepted_type_and_length(portal: Portal) -> None:
     client = portal.client()
     document = portal.add("有标题的文字".encode(), name="a.txt")
     for address in ("/documents", f"/documents/{document.id}"):

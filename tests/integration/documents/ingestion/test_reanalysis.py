@@ -69,7 +69,7 @@ def test_only_one_process_reanalyses_at_a_time(aged: Portal) -> None:
     assert list(reanalysis.reanalyse(aged.services))[-1].left == 0
 
 
-def test_a_new_title_is_found_after_it_too(portal: Portal) -> None:
+def test_new_title_is_found_after_reanalysis(portal: Portal) -> None:
     document = portal.add("Nothing of note.", name="old.txt")
     library.change_document(portal.services, portal.admin, document.id, title="差旅報銷")
     reanalysis.reanalyse_for(portal.services, seconds=5)

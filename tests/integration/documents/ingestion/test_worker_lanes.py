@@ -26,7 +26,7 @@ from tests.factories.uploads import upload
 from tests.integration.documents.ingestion.jobs.work import status_of
 
 WITHIN_S = 30.0
-# Stands for a file on which the parser never ends.
+# It stands for a file on which the parser never ends.
 ENDLESS_READER = """
 import time
 def read(file, **options):
@@ -77,10 +77,10 @@ def test_note_is_read_while_a_large_file_holds_the_worker(
         wait_for(lambda: status_of(portal, large) is DocumentStatus.READY)
 
 
-def test_building_the_keyword_index_holds_up_no_other_duty(
+def test_building_the_keyword_index_delays_no_other_duty(
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It takes ten minutes for a million chunks."""
+    """Building it takes ten minutes for a million chunks."""
     ended_rounds, may_end = threading.Semaphore(0), threading.Event()
     monkeypatch.setattr(worker, "_HOUSEKEEPING_EVERY_S", 0.01)
     monkeypatch.setattr(setup, "repair_keyword_index", lambda _: may_end.wait(WITHIN_S))

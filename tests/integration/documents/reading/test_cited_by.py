@@ -1,4 +1,4 @@
-"""Which of the reader's own conversations cite a document, and each of its passages."""
+"""Which of a user's own conversations cite a document, and each of its parts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_own_conversations_that_cite_a_document_are_listed(portal: Portal) -> No
     assert f"/chat/{answers[ada.id].conversation_id}?source={cited.id}" in passage
     assert "Cited by" not in shown(f"/documents/{other.id}")
 
-    # Several of one title are one line, and a link.
+    # Several conversations with the same title share one line.
     for _ in range(2):
         begun = conversations.create(portal.services, ada, "Harbour of Ada")
         ask(portal.services, ada, begun.id, "What is the fee of rule 5?")

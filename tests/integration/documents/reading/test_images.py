@@ -1,4 +1,4 @@
-"""Images that documents carry: in their place in the text, decoded and encoded again."""
+"""Images in documents: shown in their place in the text, decoded and encoded again."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def client(portal: Portal) -> Iterator[FlaskClient]:
 
 
 @pytest.mark.parametrize("suffix", illustrated.FORMATS)
-def test_images_stand_where_the_document_has_them(
+def test_images_are_shown_where_the_document_has_them(
     client: FlaskClient, portal: Portal, suffix: str
 ) -> None:
     content = illustrated.FORMATS[suffix](illustrated.png())
@@ -45,7 +45,7 @@ def test_images_stand_where_the_document_has_them(
     assert re.search(rf'src="{re.escape(address)}" width="300" height="120"', page)
 
 
-def test_images_of_any_size_are_sent_small_and_embedded_ones_leave_no_text(
+def test_large_images_are_sent_small_and_embedded_ones_leave_no_text(
     client: FlaskClient, portal: Portal
 ) -> None:
     noise = Image.merge("RGB", [Image.effect_noise((3000, 400), 90) for _ in range(3)])

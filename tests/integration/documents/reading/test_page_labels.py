@@ -21,7 +21,7 @@ CONTENTS = ["The contents name every comet and every village of the valley."] * 
 BODY = ["The body explains how comets are counted at night without a lamp."] * 4
 
 
-def test_labels_stand_for_numbers_wherever_a_page_is_named(
+def test_labels_are_shown_instead_of_page_numbers_everywhere(
     make_services: Callable[..., Services], tmp_path: Path
 ) -> None:
     services = make_services(ingest={"chunk_tokens": 50})
@@ -84,7 +84,7 @@ Soup is served from eleven.
 """
 
 
-def test_page_and_heading_are_those_of_what_was_found_within_a_chunk(
+def test_page_and_heading_are_those_of_the_words_found_in_a_chunk(
     portal: Portal, tmp_path: Path
 ) -> None:
     path = files.labelled_pdf(tmp_path / "book.pdf", [PREFACE[:1], CONTENTS[:1], BODY[:1]])

@@ -1,4 +1,4 @@
-"""A PDF shown as its pages: pictures, marks in place, access, and what hostile files cost."""
+"""A PDF shown as pages: pictures, marks in place, access, and the cost of hostile files."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_text_has_its_own_address(
     assert re.search(r'href="[^"]*view=pages[^"]*"\s+data-testid="view-pages"', page)
 
 
-def test_one_page_and_its_picture_ask_who_may_see_the_document(
+def test_page_and_picture_are_only_for_those_who_may_see_the_document(
     client: FlaskClient, portal: Portal, tmp_path: Path
 ) -> None:
     path = files.write_pdf(tmp_path / "secret.pdf", [LINES])
@@ -112,7 +112,7 @@ def test_one_page_and_its_picture_ask_who_may_see_the_document(
     assert client.get(f"{address}/picture?w=700", headers=portal.headers()).status_code == 404
 
 
-def test_administrators_leave_a_trace_where_they_look_at_pages(
+def test_page_views_by_administrators_are_recorded(
     client: FlaskClient, portal: Portal, tmp_path: Path
 ) -> None:
     path = files.write_pdf(tmp_path / "own.pdf", [LINES])
@@ -130,7 +130,7 @@ def test_unknown_pages_and_widths_are_404(
     assert client.get(address, headers=portal.headers() | FRAGMENT).status_code == 404
 
 
-def test_documents_without_pages_have_none(client: FlaskClient, portal: Portal) -> None:
+def test_document_without_pages_is_shown_as_text(client: FlaskClient, portal: Portal) -> None:
     note = portal.add("# Note\n\nOnly text.", name="note.md")
     headers = portal.headers()
     assert client.get(f"/documents/{note.id}/pages/1/picture", headers=headers).status_code == 404
@@ -155,7 +155,7 @@ def test_found_words_are_counted_and_marked_in_place(
     assert 'id="found"' not in other
 
 
-def test_a_chunk_without_the_words_sought_has_no_letter_marked(
+def test_chunk_without_the_searched_words_has_no_letter_marked(
     client: FlaskClient, portal: Portal, fees: DocumentSummary
 ) -> None:
     with portal.services.database.begin() as session:
@@ -181,7 +181,7 @@ def test_a_citation_opens_its_page_with_the_quote_marked(
         assert '<mark id="quote" class="quote">' in text
 
 
-def test_words_that_the_page_does_not_show_are_shown_as_text(
+def test_quote_missing_from_the_page_is_shown_as_text(
     client: FlaskClient, portal: Portal, fees: DocumentSummary
 ) -> None:
     answer = asked(portal)
@@ -222,7 +222,7 @@ def test_a_page_without_fonts_opens_as_text_and_says_why(
     not any(font.charset == CHINESE_CHARSET for font in system_fonts()),
     reason="this machine has no Chinese font",
 )
-def test_fonts_of_the_system_draw_what_the_file_does_not_carry(tmp_path: Path) -> None:
+def test_system_fonts_replace_fonts_missing_from_the_file(tmp_path: Path) -> None:
     from PIL import Image
 
     file, ink = opened(files.write_pdf(tmp_path / "leave.pdf", [CHINESE])), []
@@ -313,14 +313,14 @@ def test_more_pages_than_the_limit_are_refused(tmp_path: Path) -> None:
 
 
 def draw(readers: PageReaders, file: FileToShow, number: int) -> None:
-    """Draw a page, again where the machine was too busy."""
+    """Draw a page; retry while the machine is too busy."""
     while True:
         with contextlib.suppress(Overloaded):
             readers.picture(file, number, 2100)
             return
 
 
-def test_slow_pages_are_stopped_and_soon_none_is_tried(tmp_path: Path) -> None:
+def test_slow_pages_are_stopped_and_soon_no_longer_tried(tmp_path: Path) -> None:
     # Each page draws for far longer than it may.
     content = b"0 0 m " + b"500 500 l 0 500 l 3 0 l " * 200_000 + b"B*"
     readers = PageReaders(ExtractionLimits(timeout_s=1, memory_mb=512))
@@ -351,7 +351,7 @@ def test_a_page_that_waited_for_a_processor_is_tried_again(tmp_path: Path) -> No
         readers.close()
 
 
-def test_processes_are_few_and_end(readers: PageReaders, tmp_path: Path) -> None:
+def test_reader_processes_are_limited_and_end(readers: PageReaders, tmp_path: Path) -> None:
     path = files.write_pdf(tmp_path / "page.pdf", [["one"]])
     seen: set[UUID] = set()
     for _ in range(MAX_PROCESSES + 2):

@@ -51,7 +51,7 @@ def guide(portal: Portal) -> DocumentSummary:
     return portal.add(GUIDE, name="guide.md")
 
 
-def test_structure_is_shown_as_such(
+def test_structure_of_a_document_is_shown(
     client: FlaskClient, portal: Portal, guide: DocumentSummary
 ) -> None:
     page = client.get(f"/documents/{guide.id}", headers=portal.headers()).text

@@ -74,7 +74,7 @@ def test_text_is_published_even_if_counting_changes_fails(
         revisions.read_text(portal.services, portal.admin, document.id, 1)
 
 
-def test_api_of_revisions(portal: Portal, client: FlaskClient) -> None:
+def test_api_adds_lists_reads_and_compares_revisions(portal: Portal, client: FlaskClient) -> None:
     headers = portal.headers() | {"Accept-Language": "en"}
     document = portal.add(FIRST)
     address = f"/api/knowledge/documents/{document.id}/revisions"

@@ -16,7 +16,7 @@ from tests.conftest import Portal
 from tests.integration.documents.revisions.versions import FIRST, SECOND, THIRD, read, send
 
 
-def test_search_in_the_very_moment_of_the_swap_finds_the_document(
+def test_search_at_the_moment_of_the_swap_finds_the_document(
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = portal.add(FIRST)

@@ -109,7 +109,7 @@ def test_restoring_a_duplicate_is_refused_with_a_reason(
     assert library.list_documents(portal.services, portal.admin).total_count == 1
 
 
-def test_document_in_hand_may_be_cited_unless_it_is_purged(
+def test_locked_document_may_be_cited_unless_it_is_purged(
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document, database = portal.add(FIRST), portal.services.database
@@ -128,7 +128,7 @@ def test_document_in_hand_may_be_cited_unless_it_is_purged(
     assert seen == [False]
 
 
-def test_document_that_cannot_be_purged_keeps_no_other_from_it(
+def test_document_that_cannot_be_purged_does_not_block_others(
     portal: Portal, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     services, headers = portal.services, portal.headers()

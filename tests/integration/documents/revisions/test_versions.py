@@ -36,7 +36,7 @@ def found(portal: Portal, words: str) -> list[str]:
     return [hit.excerpt for hit in outcome.hits]
 
 
-def test_new_version_takes_the_place_of_the_old_one_and_keeps_it(
+def test_new_version_replaces_the_old_one_and_keeps_it_readable(
     portal: Portal, client: FlaskClient
 ) -> None:
     document = portal.add(FIRST, name="leave 2025.txt")
@@ -114,7 +114,7 @@ def test_earlier_version_becomes_the_newest_again(portal: Portal, client: FlaskC
     assert [(one.number, one.is_current) for one in listed] == [(3, True), (2, False), (1, False)]
 
 
-def test_same_bytes_and_other_documents_are_reported(portal: Portal) -> None:
+def test_file_already_stored_here_or_elsewhere_is_reported(portal: Portal) -> None:
     document, other = portal.add(FIRST), portal.add("Another matter altogether.", title="Other")
     assert send(portal, document.id, FIRST).is_duplicate
     assert not send(portal, document.id, SECOND).is_duplicate
@@ -224,7 +224,7 @@ def test_version_that_fails_leaves_the_old_one_and_can_be_discarded(
     assert body(portal, document.id) == SECOND
 
 
-def test_retried_read_again_or_restored_a_file_is_one_document(portal: Portal) -> None:
+def test_file_stays_one_document_through_retry_reread_and_restore(portal: Portal) -> None:
     services, admin = portal.services, portal.admin
     document = portal.add(FIRST)
     send(portal, document.id, SECOND)
@@ -254,7 +254,7 @@ def test_retried_read_again_or_restored_a_file_is_one_document(portal: Portal) -
     assert jobs.retry_failed(services, admin) == 0
 
 
-def test_outcome_of_a_file_is_reported(portal: Portal, client: FlaskClient) -> None:
+def test_outcome_of_sending_a_version_is_reported(portal: Portal, client: FlaskClient) -> None:
     headers = portal.headers() | {"Accept-Language": "en"}
     document = portal.add(FIRST)
 

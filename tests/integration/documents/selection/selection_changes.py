@@ -1,4 +1,4 @@
-"""Changes of a small portal at random: through the portal's use cases, or through plain SQL where
+"""Random changes of a small portal: through the portal's use cases, or through plain SQL where
 there is no use case."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.integration.documents.selection.small_portal import (
 
 @dataclass(slots=True)
 class Changes(SmallPortal):
-    """Each method makes a change in the library and in the database."""
+    """Each method makes the same change in the library and in the database."""
 
     def switch_default(self, step: Step) -> None:
         with self._begin(step.process) as session:
@@ -132,7 +132,7 @@ class Changes(SmallPortal):
         self.model.parents[folder] = parent
 
     def remake_folder(self, step: Step) -> None:
-        """Delete a folder with those below it, and make others at other places."""
+        """Delete a folder with those below it, and create as many at random places."""
         services, folder = self.processes[step.process], self._folder(step)
         folders.delete_folder(services, self.users[0], folder, trash_documents=False)
         above, gone = self.model.parents[folder], {folder}
@@ -153,13 +153,13 @@ class Changes(SmallPortal):
                     self.folder_slots[place] = self._new_folder(session, rng)
 
     def file(self, step: Step) -> None:
-        """Move a document into a folder, or out of all."""
+        """Move a document into a folder, or out of all folders."""
         folder = random.Random(step.seed).choice([None, *self.folder_slots])
         with self._begin(step.process) as session:
             self._file(session, self._document(step), folder)
 
     def close_folder(self, step: Step) -> None:
-        """Open a folder to members only, or to all again."""
+        """Restrict a folder to its members, or open it to all users again."""
         folder = self._folder(step)
         is_gate = folder in self.model.gates
         visibility = "shared" if is_gate else "members"
@@ -193,7 +193,7 @@ class Changes(SmallPortal):
         users ^= {user}
 
     def remake_group(self, step: Step) -> None:
-        """Delete a group, and make one without members."""
+        """Delete a group, and create one without members."""
         rng = random.Random(step.seed)
         place = rng.randrange(GROUPS)
         gone = self.groups[place]
@@ -389,7 +389,7 @@ CHANGES: dict[str, Callable[[Changes, Step], None]] = {
 def _without(
     values: dict[tuple[Any, Any], Any], gone: Collection[UUID | None], *, place: int = 0
 ) -> dict[Any, Any]:
-    """Return the entries whose keys have none of these ids at a place."""
+    """Return the entries whose keys have none of these ids at `place`."""
     return {key: value for key, value in values.items() if key[place] not in gone}
 
 

@@ -108,7 +108,7 @@ class Library:
         return folder
 
     def role_in(self, user: UUID, folder: UUID | None) -> str | None:
-        """Return what a user may do behind the gate of a folder; all may read without one."""
+        """Return a user's role behind the gate of a folder; without a gate, all users may read."""
         gate = self.gate_of(folder)
         if gate is None:
             return "reader"
@@ -145,7 +145,7 @@ class Library:
         return next((each for each in in_order if each is not None), True)
 
     def counts(self, asker: Asker, conversation: UUID | None, document: Document) -> bool:
-        """Return whether this user may find a document from there."""
+        """Return whether this user may find a document in this conversation, or outside of any."""
         if document.is_deleted or document.is_purged:
             return False
         if not self.sees(asker, document):

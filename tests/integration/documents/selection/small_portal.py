@@ -39,9 +39,9 @@ WHOLE_SEARCH_EVERY = 4
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A random change and the search after it. `user` is the number of the user concerned; if there
-    is none, the last one who searched. With `moves` another user searches from now on. `seed`
-    decides the rest."""
+    """A random change and the search after it. `user` is the index of the user concerned; past the
+    end, it means the last user who searched. With `moves`, another user searches from now on.
+    `seed` decides the rest."""
 
     change: str
     process: int

@@ -1,4 +1,4 @@
-"""Switches of folders: the nearest decides, what moves follows, and each user has their own."""
+"""Folder switches: the nearest one decides, moved documents follow, each user has their own."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_lists_of_folders_say_which_switch_decides(ada: Desk, portal: Portal) ->
     assert named == answer
 
 
-def test_folders_that_are_hidden_have_no_switch(ada: Desk, eve: Desk, portal: Portal) -> None:
+def test_hidden_folders_have_no_switch(ada: Desk, eve: Desk, portal: Portal) -> None:
     shared = ada.folder("Plans")
     secret = ada.folder("Severance", visibility=Visibility.PRIVATE)
     document = portal.add("maple", title="One", owner=ada.user)
@@ -166,12 +166,12 @@ def test_folders_that_are_hidden_have_no_switch(ada: Desk, eve: Desk, portal: Po
     assert ada.call("GET", f"/api/conversations/{talk}/folder-overrides").status_code == 404
     listed = eve.call("GET", MINE, query_string={"q": "e"}).json["folders"]
     assert "Severance" not in str(listed)
-    # Eve could not switch it on again.
+    # Otherwise Eve could not switch it on again.
     folders.change_folder(portal.services, ada.user, shared, visibility=Visibility.PRIVATE)
     assert eve.found() == {"One"}
 
 
-def test_all_on_covers_folders_too(ada: Desk, portal: Portal) -> None:
+def test_resetting_all_switches_includes_folders(ada: Desk, portal: Portal) -> None:
     archive = ada.folder("Archive")
     ada.move(portal.add("maple", title="One", owner=ada.user), archive)
     talk = str(conversations.create(portal.services, ada.user).id)
@@ -203,7 +203,7 @@ def test_panel_shows_folders_first_and_counts_what_can_be_read(ada: Desk, portal
     found = ada.call("GET", panel, query_string={"q": "fil"}).text
     assert "Filed" in found
     assert "switch-inherit" not in found
-    # Without scripts a form is sent, and the page comes back.
+    # Without scripts, a form is sent and the page is loaded again.
     answer = ada.call("POST", f"/chat/{talk}/folders/{archive}", data={"state": "off"})
     assert answer.status_code == 303
     inside = ada.call("GET", panel, query_string={"folder": str(archive)}).text
@@ -260,7 +260,7 @@ def test_folder_in_the_panel_counts_only_what_its_user_sees(
     panel = f"/chat/{talk}/documents"
     eve.call("POST", panel, data={"state": "off"})
     assert "0 of 2 documents on" in eve.call("GET", panel).text
-    # In a filtered list a folder stands beside its documents.
+    # In a filtered list, a folder is listed beside its documents.
     one = portal.scalars("SELECT id FROM documents WHERE title = 'One'")[0]
     headers = portal.headers(eve.user) | {"HX-Request": "true"}
     sent = {"state": "on", "q": "ar"}
@@ -269,7 +269,9 @@ def test_folder_in_the_panel_counts_only_what_its_user_sees(
     assert "1 of 2 documents on" in answer
 
 
-def test_folder_of_the_list_is_switched_for_oneself(ada: Desk, eve: Desk, portal: Portal) -> None:
+def test_folder_list_switches_a_folder_for_its_user_only(
+    ada: Desk, eve: Desk, portal: Portal
+) -> None:
     archive = ada.folder("Archive")
     ada.move(portal.add("maple", title="Filed", owner=ada.user), archive)
     address = f"/documents?folder={archive}"

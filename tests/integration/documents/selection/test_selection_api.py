@@ -89,7 +89,7 @@ def test_conversation_override_wins_only_there(client: FlaskClient, portal: Port
     assert found(client, portal) == set()
 
 
-def test_delete_inherits_again(client: FlaskClient, portal: Portal) -> None:
+def test_deleted_switch_inherits_again(client: FlaskClient, portal: Portal) -> None:
     document = portal.add("maple", title="One")
     talk = conversations.create(portal.services, portal.admin).id
     for path in (DEFAULTS, overrides(talk)):
@@ -147,7 +147,7 @@ def test_invisible_document_cannot_be_switched_or_listed(portal: Portal) -> None
 @for_each(("body", "status"), [("{", 400), ("{}", 422), ('{"enabled": "yes"}', 422),
     ('{"enabled": null}', 422), ('{"enabled": 1}', 422),
     ('{"enabled": true, "x": 1}', 422)])  # fmt: skip
-def test_switch_takes_true_and_false(
+def test_switch_accepts_only_true_and_false(
     client: FlaskClient, portal: Portal, body: str, status: int
 ) -> None:
     document = portal.add("maple")

@@ -41,7 +41,7 @@ def tied(make_services: Callable[..., Services], tmp_path: Path) -> Tied:
 
 
 def tie_together(tied: Tied, owner: User) -> None:
-    """Let mei keep a folder of the owner's, and tie it."""
+    """Make mei a keeper of a folder of the owner's, and tie it to the directory."""
     services, name = tied.portal.services, "Closed"
     closed, user = FolderVisibility.MEMBERS, MemberKind.USER
     tied.folder = folders.create_folder(services, owner, name=name, visibility=closed)
@@ -70,7 +70,7 @@ def test_folder_follows_what_is_added_changed_moved_and_removed(tied: Tied) -> N
     assert counts(tied.run()) == (0, 0, 0, 0)
 
     tied.write("leave.md", "# Leave\n\nFifteen days a year.")
-    os.utime(tied.top / "2026/travel.txt", (1, 1))  # Touched: the same bytes.
+    os.utime(tied.top / "2026/travel.txt", (1, 1))  # Touched, with the same bytes.
     changed = tied.run()
     assert counts(changed) == (0, 1, 0, 0)
     assert [(one.change, one.path) for one in changed.listed] == [("changed", "leave.md")]
@@ -119,7 +119,7 @@ def test_refused_files_are_listed_with_the_reason_and_tried_again(tied: Tied) ->
     assert listed == [(1, ["empty.txt"]), (2, ["one.txt"])]
 
 
-def test_titles_of_the_owner_are_not_shown_to_others_who_keep_the_folder(tied: Tied) -> None:
+def test_titles_of_private_documents_are_not_shown_to_other_keepers(tied: Tied) -> None:
     client: FlaskClient = create_app(tied.portal.services).test_client()
     ben = tied.portal.user("ben")
     words, private = "The same words.", Visibility.PRIVATE
@@ -184,7 +184,7 @@ def test_deleted_document_comes_back_when_its_file_changes(tied: Tied) -> None:
 def test_run_continues_after_one_that_was_killed(
     tied: Tied, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file was stored, but the note that it was is missing."""
+    """The file was stored, but the record of it is missing."""
     tied.write("leave.md", "Twelve days.")
     tied.tie()
     with monkeypatch.context() as patch:
@@ -197,7 +197,7 @@ def test_run_continues_after_one_that_was_killed(
     assert counts(tied.run()) == (0, 0, 0, 0)
 
 
-def test_source_that_fails_unexpectedly_has_had_its_turn(
+def test_source_that_fails_unexpectedly_is_not_due_again_at_once(
     tied: Tied, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tied.write("leave.md", "Twelve days.")
@@ -217,7 +217,7 @@ def _die(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def test_documents_of_others_are_not_taken_over(tied: Tied) -> None:
+def test_uploaded_document_is_not_taken_over_by_a_source(tied: Tied) -> None:
     mine = tied.portal.add("The same words.", name="mine.txt", owner=tied.mei)
     tied.write("one.txt", "The same words.")
     tied.tie()
@@ -333,7 +333,7 @@ def test_page_shows_the_outcome_when_the_run_has_ended(tied: Tied) -> None:
 
 
 @pytest.mark.parametrize("fate", DocumentFate)
-def test_source_of_a_deleted_user_goes_on_where_the_documents_are_kept(
+def test_source_of_a_deleted_user_continues_where_the_documents_are_kept(
     tied: Tied, fate: DocumentFate
 ) -> None:
     services, admin = tied.portal.services, tied.portal.admin

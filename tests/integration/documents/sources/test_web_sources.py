@@ -48,7 +48,7 @@ def tied(make_services: Callable[..., Services], site: Website, tmp_path: Path) 
 
 
 def refused(run: SyncRun) -> dict[str, str]:
-    """Return the reasons by path."""
+    """Return the reasons for refusals by path."""
     return {one.path: str(one.failure.params) for one in run.listed if one.failure}
 
 
@@ -98,7 +98,7 @@ def test_pages_of_a_list_are_added_changed_and_removed(tied: Tied, site: Website
     assert set(tied.found()) == {"travel.html"}
 
 
-def test_page_with_unchanged_words_is_no_new_version(tied: Tied, site: Website) -> None:
+def test_page_with_unchanged_words_is_not_a_new_version(tied: Tied, site: Website) -> None:
     address = site.page("/leave", "Twelve days.<script>token = 1</script>")
     tied.tie(address, kind="pages")
     tied.run()
@@ -140,7 +140,7 @@ def test_nothing_is_removed_when_the_server_is_gone(tied: Tied, site: Website) -
         assert set(tied.found()) == {"leave.html"}
 
 
-def test_sitemap_is_followed_by_its_dates(tied: Tied, site: Website) -> None:
+def test_sitemap_dates_decide_which_pages_are_fetched(tied: Tied, site: Website) -> None:
     site.page("/docs/guide/install", "Install it.")
     site.page("/docs/use", "Use it.")
     sitemap(site, ("/docs/guide/install", "2026-01-01"), ("/docs/use", "2026-01-01"))
@@ -180,7 +180,7 @@ def test_incomplete_sitemap_removes_nothing(tied: Tied, site: Website) -> None:
     assert "500" in refused(run)[site.url("/b.xml.gz")]
 
 
-def test_sitemap_has_a_limit_and_its_own_host(tied: Tied, site: Website) -> None:
+def test_sitemap_is_limited_in_pages_and_to_its_own_host(tied: Tied, site: Website) -> None:
     for number in range(7):
         site.page(f"/{number}", f"Page {number}.")
     sitemap(site, *((f"/{number}", "") for number in range(7)))
@@ -329,7 +329,7 @@ def test_host_that_the_operator_no_longer_allows_is_not_asked(
     assert set(tied.found()) == {"leave.html"}
 
 
-def test_requests_to_a_host_are_apart_in_all_workers(services: Services) -> None:
+def test_requests_to_a_host_are_spaced_across_workers(services: Services) -> None:
     def turn(host: str) -> float:
         with services.database.begin() as session:
             return source_store.take_turn(session, host, 30)
@@ -371,7 +371,7 @@ def test_page_and_api_offer_what_is_allowed(tied: Tied, site: Website) -> None:
     assert folder_sources.find_source(tied.portal.services, tied.mei, tied.folder) is not None
 
 
-def test_list_that_another_user_changes_leaves_the_documents(tied: Tied, site: Website) -> None:
+def test_changing_a_list_keeps_documents_of_its_earlier_owner(tied: Tied, site: Website) -> None:
     services, first = tied.portal.services, site.page("/leave", "Twelve days a year.")
     tied.tie(first, tied.portal.admin, kind="pages")
     tied.run()

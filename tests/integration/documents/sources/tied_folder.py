@@ -21,7 +21,7 @@ from tests.conftest import Portal
 
 @dataclass
 class Tied:
-    """A folder of mei's that follows a directory, or something else."""
+    """A folder of mei's that follows a directory, or another kind of source."""
 
     portal: Portal
     top: Path
@@ -58,7 +58,7 @@ class Tied:
         return source.last_run
 
     def index(self) -> None:
-        """Read what is queued."""
+        """Run all queued jobs."""
         with self.portal.services.database.begin() as session:
             queued = session.scalars(
                 select(JobRow.id).where(JobRow.status == JobStatus.QUEUED.value)

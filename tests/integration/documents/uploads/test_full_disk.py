@@ -79,7 +79,7 @@ def test_uploads_stop_before_the_embedded_database_has_no_room(
     (portal.services.settings.data_dir / "postgres").mkdir()
     assert post(client, headers, (b"b" * 1000, "b.txt")).status_code == 507
     assert post(client, headers, (b"b" * 999, "b.txt")).status_code == 202
-    # A body that does not fit on the disk while it arrives is refused before it is read.
+    # A body that would not fit on the disk is refused before it is read.
     file = Body(4 * MB)
     answer = file.post(client, headers)
     assert (answer.status_code, answer.json["error"]["code"]) == (507, "storage_full")

@@ -57,7 +57,7 @@ def test_file_that_is_sent_twice_is_the_same_upload(client: FlaskClient, portal:
     assert "data-note" not in again.text
     found = re.findall(r'data-document-id="([^"]+)"', first.text + again.text)
     assert len(set(found)) == 1
-    # The row takes the place of the one that may be there already.
+    # The row replaces one that may already be there.
     assert f'<li id="document-{found[0]}" hx-swap-oob="delete">' in again.text
     other = send(client, headers, (b"other", "good.txt"))
     assert other.status_code == 409

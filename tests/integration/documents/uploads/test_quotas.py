@@ -59,7 +59,7 @@ def test_quota_counts_what_is_kept_and_a_purge_frees_it(bounded: Portal) -> None
     assert post(client, headers, (b"b" * 600 * KB, "b.txt")).status_code == 202
 
 
-def test_two_uploads_at_once_do_not_pass_the_quota_together(
+def test_concurrent_uploads_cannot_exceed_the_quota(
     bounded: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both check the quota before either has stored anything."""

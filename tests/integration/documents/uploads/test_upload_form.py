@@ -60,7 +60,7 @@ def test_polled_list_adds_no_history_entry(client: FlaskClient, portal: Portal) 
     assert "HX-Push-Url" not in refreshed.headers
 
 
-def test_list_that_refreshes_after_an_upload_brings_the_tree_of_folders(
+def test_list_refreshed_after_an_upload_includes_the_folder_tree(
     client: FlaskClient, portal: Portal
 ) -> None:
     headers = portal.headers() | {"HX-Request": "true", "HX-Target": "document-results"}
@@ -113,7 +113,7 @@ def test_long_titles_are_shortened_in_the_notice(client: FlaskClient, portal: Po
     assert max(map(len, answer.headers.getlist("Set-Cookie"))) < 4000
 
 
-def test_refused_upload_keeps_for_whom_it_is_and_its_domain(
+def test_refused_upload_keeps_its_visibility_and_domain(
     client: FlaskClient, portal: Portal
 ) -> None:
     headers = {**portal.headers(), "Accept": "text/html"}

@@ -1,4 +1,4 @@
-"""Models that are built beside the one that serves."""
+"""Models that are built while another one serves."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_documents_added_while_two_models_are_kept_are_embedded_by_both(filled: 
     assert summary(filled, OLD).coverage.missing == 0
 
 
-def test_model_that_lags_does_not_hold_up_documents(
+def test_model_that_lags_does_not_delay_documents(
     filled: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build(filled)

@@ -20,7 +20,7 @@ from tests.factories.cases import for_each
 from tests.integration.models.building.conftest import NEW, OLD, TEXTS, active, build, summary
 
 
-def test_switching_to_what_serves_or_is_not_there_is_refused(filled: Portal) -> None:
+def test_switching_to_the_active_or_a_missing_model_is_refused(filled: Portal) -> None:
     with pytest.raises(Conflict):
         switching.switch(filled.services, OLD)
     with pytest.raises(NoSuchModel):
@@ -61,7 +61,7 @@ def test_comparison_counts_what_each_model_finds(filled: Portal) -> None:
     assert result.overlap_10 == 1.0
 
 
-def test_comparison_takes_the_question_sets_of_the_evaluation(filled: Portal, tmp_path) -> None:
+def test_comparison_uses_the_question_sets_of_the_evaluation(filled: Portal, tmp_path) -> None:
     build(filled)
     (tmp_path / "mine.queries.jsonl").write_text(
         '{"id": 1, "text": "coral fine", "qrels": {"coral": 1, "tea": 0}}\n\n'
@@ -93,7 +93,7 @@ def test_comparison_maps_the_ids_of_a_question_set(filled: Portal, tmp_path: Pat
 
 
 @pytest.mark.parametrize("line", ["{", "[]", '{"title": "coral"}'])
-def test_chunks_of_a_set_that_cannot_be_read_are_named(
+def test_unreadable_line_of_a_question_set_is_named(
     filled: Portal, tmp_path: Path, line: str
 ) -> None:
     (tmp_path / "mine.docs.jsonl").write_text(f"\n{line}", encoding="utf-8")
@@ -102,7 +102,7 @@ def test_chunks_of_a_set_that_cannot_be_read_are_named(
         comparison.compare(filled.services, OLD, OLD, questions_dir=tmp_path)
 
 
-def test_configured_model_serves_an_empty_portal_and_takes_over_no_full_one(
+def test_configured_model_serves_an_empty_portal_but_not_a_filled_one(
     portal: Portal, make_services
 ) -> None:
     changed = make_services(embedding={"provider": "hashing", "dimensions": 96})
@@ -114,7 +114,7 @@ def test_configured_model_serves_an_empty_portal_and_takes_over_no_full_one(
     assert catalog.refresh_registration(again).name == "hashing-96"
 
 
-def test_documents_are_embedded_by_what_serves_not_by_what_is_configured(
+def test_documents_are_embedded_by_the_active_model_not_the_configured_one(
     filled: Portal, make_services
 ) -> None:
     build(filled)
@@ -136,7 +136,7 @@ class Encoder:
         return HashingEmbedder(dimensions=64).embed_chunks(texts)
 
 
-def test_comparison_waits_for_a_model_that_takes_longer_to_load_than_a_question_may(
+def test_comparison_waits_longer_than_a_search_for_a_model_to_load(
     make_services: Callable[..., Services],
     filled: Portal,
     tmp_path: Path,
@@ -163,6 +163,6 @@ def test_comparison_waits_for_a_model_that_takes_longer_to_load_than_a_question_
 
 
 @pytest.mark.parametrize("path", ["/nowhere/model", "./nowhere", "~/nowhere/model"])
-def test_directory_that_is_not_there_is_reported(portal: Portal, path: str) -> None:
+def test_missing_directory_is_reported(portal: Portal, path: str) -> None:
     with pytest.raises(InvalidInput, match="there is no directory"):
         catalog.register(portal.services, path)

@@ -161,7 +161,7 @@ def test_visibility_purges_and_settings_are_recorded_without_text(portal: Portal
     assert "mauve" not in str([vars(row) for row in rows(services)])
 
 
-def test_purge_by_a_worker_is_the_workers(make_services, portal: Portal) -> None:
+def test_purge_by_a_worker_is_recorded_as_the_workers(make_services, portal: Portal) -> None:
     document = portal.add("mauve elephants", title="Animals")
     library.delete_document(portal.services, portal.admin, document.id)
     audit.set_origin(Origin(Source.WORKER))

@@ -89,7 +89,7 @@ def test_failed_sign_ins_are_found_by_the_name_that_was_typed(
 
 
 def test_pages_follow_one_another_without_gaps(client: FlaskClient, portal: Portal) -> None:
-    # Entries of the same time, as events of one transaction may be.
+    # Entries of the same time, as those of one transaction may be.
     add(portal.services, 25, created_at=NOW)
     headers, seen, cursor = portal.headers(), [], None
     while True:
@@ -108,7 +108,7 @@ def test_pages_follow_one_another_without_gaps(client: FlaskClient, portal: Port
 
 
 @for_each("moment", ["0", "1767225600", "2026-05-04", "2026-05-04T09:30:00", "x"])
-def test_api_takes_dates_with_time_and_zone_only(admin: FlaskClient, moment: str) -> None:
+def test_api_accepts_dates_with_time_and_zone_only(admin: FlaskClient, moment: str) -> None:
     answer = admin.get("/api/admin/audit", query_string={"since": moment})
     assert answer.status_code == 422
     assert "2026-05-04T09:30:00Z" in answer.get_json()["error"]["message"]
@@ -129,7 +129,7 @@ def test_export_is_csv_without_formulas(admin: FlaskClient, portal: Portal) -> N
     assert found[0]["time"] == NOW.isoformat()
 
 
-def test_export_has_more_than_one_page(admin: FlaskClient, portal: Portal) -> None:
+def test_export_includes_more_than_one_page_of_entries(admin: FlaskClient, portal: Portal) -> None:
     add(portal.services, 1200)
     lines = admin.get("/admin/audit/export.csv?until=2026-05-04").get_data(as_text=True)
     assert len(lines.strip().splitlines()) == 1201
@@ -151,7 +151,7 @@ def count(portal: Portal) -> int:
     return len(list(audit_log.read_all(portal.services)))
 
 
-def test_command_line_prints_it_on_safe_lines(
+def test_command_line_prints_each_entry_on_one_safe_line(
     portal: Portal, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     portal.user("bob")

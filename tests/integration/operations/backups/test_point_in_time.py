@@ -71,7 +71,7 @@ def test_a_portal_returns_to_the_moment_before_a_mistake(run_dir: Path) -> None:
         deadline = time.monotonic() + _TIMEOUT_S
         while not (archive / last[0]).exists():
             assert time.monotonic() < deadline, "the log is not archived"
-            time.sleep(0.05)  # Another process's progress can only be asked for.
+            time.sleep(0.05)  # The progress of another process can only be polled.
     services.database.dispose()
     server.stop()
 

@@ -1,4 +1,4 @@
-"""A rehearsed restore keeps away from the serving portal, says that it failed, leaves nothing."""
+"""A rehearsed restore does not touch the serving portal, reports failure, and leaves nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from portal.store.operations import health
 
 @pytest.fixture
 def used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Settings]:
-    """Return the settings of trial portals, each of which meets a full disk."""
+    """Return the settings of trial portals, each of which runs into a full disk."""
     used: list[Settings] = []
 
     def fill_the_disk(settings: Settings, *_: object, **__: object) -> None:
@@ -60,7 +60,7 @@ def test_trial_shares_no_server_with_the_portal_that_serves(
     assert trial.data_dir != services.settings.data_dir
 
 
-def test_next_rehearsal_deletes_the_rest_of_a_killed_one(
+def test_next_rehearsal_deletes_what_a_killed_one_left(
     services: Services, used: list[Settings], tmp_path: Path
 ) -> None:
     killed, running, new, linked = (

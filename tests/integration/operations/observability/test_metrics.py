@@ -90,7 +90,7 @@ def test_every_metric_has_help_a_prefix_and_a_unit(client: FlaskClient, portal: 
         assert full.rsplit("_", 1)[1] in UNITS, full
 
 
-def test_open_metrics_are_given_to_who_asks_for_them(client: FlaskClient) -> None:
+def test_open_metrics_are_served_on_request(client: FlaskClient) -> None:
     client.get("/health")
     answer = client.get("/metrics", headers={"Accept": "application/openmetrics-text"})
     assert answer.mimetype == "application/openmetrics-text"
@@ -227,7 +227,7 @@ def test_programs_on_this_machine_need_no_token_where_a_setting_allows_it(
     assert client.get("/metrics", headers=sent).status_code == 401
 
 
-def test_scrapes_at_the_same_time_are_computed_once(
+def test_concurrent_scrapes_are_computed_once(
     make_services: Callable[..., Services], portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = create_app(make_services(metrics_public=True, metrics={"cached_s": 60}))

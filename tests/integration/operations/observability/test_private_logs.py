@@ -71,7 +71,7 @@ def assert_no_leak(*texts: str) -> None:
         KeyError(DOCUMENT),
     ],
 )
-def test_errors_in_the_middle_of_a_search(
+def test_errors_during_a_search_leak_nothing(
     portal: Portal, written: Read, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     monkeypatch.setattr(respelling, "parse_query", failing(error))
@@ -89,7 +89,7 @@ def test_errors_in_the_middle_of_a_search(
     assert_no_leak(written())
 
 
-def test_errors_of_the_database_with_their_parameters(
+def test_database_errors_do_not_leak_their_parameters(
     client: FlaskClient, portal: Portal, written: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def ask_wrongly(services: Services, *_: object, **__: object) -> None:
@@ -103,14 +103,16 @@ def test_errors_of_the_database_with_their_parameters(
     assert_no_leak(written(), answer.get_data(as_text=True))
 
 
-def test_values_that_validation_refuses(client: FlaskClient, portal: Portal, written: Read) -> None:
+def test_values_refused_by_validation_are_not_repeated(
+    client: FlaskClient, portal: Portal, written: Read
+) -> None:
     body = {"query": QUESTION, "top_n": QUESTION, "mode": QUESTION, "weights": QUESTION}
     answer = client.post("/api/knowledge/search", json=body, headers=portal.headers())
     assert answer.status_code == 422
     assert_no_leak(written(), answer.get_data(as_text=True))
 
 
-def test_an_embedding_endpoint_that_repeats_the_question(
+def test_embedding_endpoint_that_repeats_the_question_leaks_nothing(
     portal: Portal, make_services: Callable[..., Services], written: Read, log_format: str
 ) -> None:
     said = {"error": {"message": f"cannot embed: {QUESTION}", "input": [QUESTION]}}
@@ -130,7 +132,7 @@ def test_an_embedding_endpoint_that_repeats_the_question(
     assert_no_leak(written(), answer.get_data(as_text=True))
 
 
-def test_a_chat_endpoint_that_repeats_its_prompt(
+def test_chat_endpoint_that_repeats_its_prompt_leaks_nothing(
     portal: Portal, make_services: Callable[..., Services], written: Read
 ) -> None:
     portal.add(DOCUMENT)
@@ -184,7 +186,7 @@ def test_failed_job_logs_the_ids_of_its_upload(
     assert_no_leak(written())
 
 
-def test_a_leg_of_the_search_that_fails(
+def test_failing_leg_of_a_search_leaks_nothing(
     client: FlaskClient, portal: Portal, written: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     portal.add(DOCUMENT)

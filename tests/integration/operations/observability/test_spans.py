@@ -63,7 +63,7 @@ def collected(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collected]:
 def send(
     client: FlaskClient, path: str, *, method: str = "POST", **request: object
 ) -> TestResponse:
-    """Send a request, and close its answer as a server does: a span ends then."""
+    """Send a request, and close its response as a server does, because the span ends then."""
     return client.open(path, method=method, buffered=True, **request)
 
 
@@ -73,7 +73,7 @@ def named(found: list[dict[str, object]], name: str) -> dict[str, object]:
 
 
 def parent(found: list[dict[str, object]], name: str) -> object:
-    """Return the name of the span that this one is within."""
+    """Return the name of the parent of the span `name`."""
     of = {span["context"]["span_id"]: span["name"] for span in found}
     return of.get(named(found, name)["parent_id"])
 
@@ -142,7 +142,7 @@ def test_job_of_a_worker_is_within_the_request_that_queued_it(
     assert parent(found, "embedding") == "ingest.store"
 
 
-def test_no_span_has_words_names_passwords_or_tokens(
+def test_no_span_contains_words_names_passwords_or_tokens(
     client: FlaskClient, portal: Portal, collected: Collected, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token = portal.token(portal.user("mauve-ada"))
@@ -185,7 +185,7 @@ def test_no_span_has_words_names_passwords_or_tokens(
         assert canary not in written
 
 
-def test_callers_that_sample_nothing_are_obeyed(
+def test_unsampled_trace_of_a_caller_records_no_span(
     client: FlaskClient, portal: Portal, collected: Collected
 ) -> None:
     send(client, "/health/live", headers={"traceparent": f"00-{CALLER}-{SPAN}-00"}, method="GET")

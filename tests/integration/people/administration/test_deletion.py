@@ -1,4 +1,4 @@
-"""Deletion of accounts, and what becomes of their documents."""
+"""Deletion of accounts, and what happens to their documents."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_documents_of_a_deleted_account_are_handled_as_chosen(
     assert (found[shelf.shared], found[shelf.private], found[shelf.trashed]) == FATES[fate]
 
 
-def test_question_tells_how_many_documents_there_are(
+def test_deletion_page_counts_the_documents_of_the_user(
     shelf: Shelf, admin: Browser, client: FlaskClient
 ) -> None:
     owned = "Shared: 1 · private: 2 · of these in the trash: 1"
@@ -93,7 +93,7 @@ def test_question_tells_how_many_documents_there_are(
     assert none in admin.get(f"/admin/users/{shelf.eve.id}/delete").text
 
 
-def test_member_who_gets_a_folder_is_its_owner_alone(shelf: Shelf, admin: Browser) -> None:
+def test_member_who_gets_a_folder_becomes_only_its_owner(shelf: Shelf, admin: Browser) -> None:
     services, ada = shelf.portal.services, shelf.ada
     folder_id = folders.create_folder(
         services, ada, name="Plans", visibility=FolderVisibility.MEMBERS
@@ -109,16 +109,14 @@ def test_member_who_gets_a_folder_is_its_owner_alone(shelf: Shelf, admin: Browse
     assert [member.name for member in listed] == ["ben"]
 
 
-def test_own_account_is_deleted_where_the_form_says_who_gets_the_documents(
-    shelf: Shelf, admin: Browser
-) -> None:
+def test_own_account_is_deleted_only_on_the_account_page(shelf: Shelf, admin: Browser) -> None:
     asked = admin.get(f"/admin/users/{shelf.portal.admin.id}/delete")
     assert (asked.status_code, asked.headers["Location"]) == (302, "/account/delete")
     assert "You become the owner" not in admin.get("/account/delete").text
     assert "You become the owner" in admin.get(f"/admin/users/{shelf.ada.id}/delete").text
 
 
-def test_conversations_tokens_and_names_go_and_the_audit_log_keeps_the_name(
+def test_deletion_erases_personal_data_but_the_audit_log_keeps_the_name(
     shelf: Shelf, admin: Browser
 ) -> None:
     services, ada = shelf.portal.services, shelf.ada
@@ -269,7 +267,7 @@ def test_no_upload_is_lost_or_left_without_an_owner_while_its_account_is_deleted
     assert owners == [("eve", kept)]
 
 
-def test_request_of_an_account_that_is_just_gone_is_refused_as_signed_out(
+def test_request_of_a_just_deleted_account_is_refused_as_signed_out(
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ada = portal.user("ada")

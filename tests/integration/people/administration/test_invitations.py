@@ -46,7 +46,7 @@ def test_new_invitation_is_shown_once_and_reloading_makes_no_other(
     assert len(invitations.list_invitations(portal.services, portal.admin)) == 1
 
 
-def test_new_invitation_is_not_shown_to_who_signs_in_next(
+def test_new_invitation_is_not_shown_to_the_next_user_of_the_browser(
     client: FlaskClient, portal: Portal
 ) -> None:
     portal.user("ada", is_admin=True)

@@ -40,7 +40,7 @@ def _navigation(admin: Browser, page: str) -> str:
     return found.partition('<nav class="admin-nav"')[2].partition("</nav>")[0]
 
 
-def test_role_counts_from_the_next_request_on(portal: Portal, admin: Browser) -> None:
+def test_role_takes_effect_at_the_next_request(portal: Portal, admin: Browser) -> None:
     ada = portal.user("ada")
     theirs = portal.headers(ada)
     assert admin.client.get("/admin", headers=theirs).status_code == 403
@@ -137,7 +137,7 @@ def test_link_uses_the_public_address_not_the_host_header(
     assert answer.get_json()["url"].startswith("https://portal.example.org/reset/")
 
 
-def test_expired_replaced_and_disabled_links_are_not_there(portal: Portal, admin: Browser) -> None:
+def test_expired_replaced_and_disabled_links_are_not_found(portal: Portal, admin: Browser) -> None:
     ada = portal.user("ada")
     first = reset_link(admin, ada)
     second = reset_link(admin, ada)
@@ -150,7 +150,7 @@ def test_expired_replaced_and_disabled_links_are_not_there(portal: Portal, admin
     assert anonymous.get(second).status_code == 404
 
 
-def test_link_used_twice_at_once_counts_once(portal: Portal) -> None:
+def test_link_used_several_times_at_once_works_once(portal: Portal) -> None:
     ada = portal.user("ada")
     reset = administration.begin_password_reset(portal.services, portal.admin, ada.id)
 
@@ -215,7 +215,7 @@ def run(portal: Portal, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[
     return call
 
 
-def test_change_of_an_account_is_made_whole_or_not_at_all(portal: Portal, admin: Browser) -> None:
+def test_change_of_an_account_is_all_or_nothing(portal: Portal, admin: Browser) -> None:
     ada = portal.user("ada", is_admin=True)
     answer = admin.call("PATCH", f"/api/users/{ada.id}", is_admin=False, disabled=True)
     assert (answer.get_json()["is_admin"], bool(answer.get_json()["disabled_at"])) == (False, True)

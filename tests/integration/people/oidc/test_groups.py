@@ -47,9 +47,7 @@ def test_role_follows_the_groups_at_each_sign_in(
     assert events(portal).count("role_changed") == 4
 
 
-def test_role_that_is_taken_away_counts_in_every_session(
-    provider: Provider, make_portal: MakePortal
-) -> None:
+def test_removed_role_is_lost_in_every_session(provider: Provider, make_portal: MakePortal) -> None:
     portal = make_portal(provider.issuer, admin_groups="ops", create_accounts=True)
     provider.set_user("grace", groups=["ops"])
     first, second = browser_of(portal), browser_of(portal)

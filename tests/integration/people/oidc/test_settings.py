@@ -41,7 +41,7 @@ def test_passwords_can_be_switched_off_for_all_but_one(
     assert sign_in(browser_of(portal), provider, "anyone").status_code == 303
 
 
-def test_emergency_password_is_an_administrators(
+def test_emergency_password_works_only_for_an_administrator(
     provider: Provider, make_portal: MakePortal
 ) -> None:
     portal = make_portal(provider.issuer, only=True, break_glass="ada")

@@ -157,7 +157,7 @@ def test_two_factors_count_when_the_provider_or_a_setting_allows_it(
         assert started.methods == (expected,)
 
 
-def test_provider_that_is_away_stops_neither_the_start_nor_passwords(
+def test_unreachable_provider_stops_neither_the_start_nor_passwords(
     make_portal: MakePortal,
 ) -> None:
     portal = make_portal("http://127.0.0.1:9", label="Example ID")

@@ -68,7 +68,9 @@ def test_sign_out_continues_to_the_provider(provider: Provider, make_portal: Mak
     assert other.post("/logout").headers["Location"] == "/login"
 
 
-def test_sign_out_where_the_provider_has_no_such_page(portal: Portal, liar: LyingProvider) -> None:
+def test_sign_out_works_when_the_provider_has_no_page_for_it(
+    portal: Portal, liar: LyingProvider
+) -> None:
     browser = come_in(portal, liar, "leaver")
     assert browser.post("/logout").headers["Location"] == "/login"
     assert name_of(browser) is None
@@ -140,7 +142,7 @@ def test_logout_tokens_without_a_provider_are_refused(services: Any) -> None:
     assert answer.headers["Cache-Control"] == "no-store"
 
 
-def test_used_values_are_forgotten_in_time(portal: Portal, liar: LyingProvider) -> None:
+def test_expired_values_and_sign_ins_are_deleted(portal: Portal, liar: LyingProvider) -> None:
     from portal.services.people.federation import oidc_sign_ins
 
     browser = come_in(portal, liar, "grace")

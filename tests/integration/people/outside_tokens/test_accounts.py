@@ -30,7 +30,7 @@ def test_unlinked_subject_is_reported(portal: Portal) -> None:
     assert answer.get_json()["error"]["code"] == "unknown_subject"
 
 
-def test_signature_in_another_spelling_brings_no_ended_token_back(portal: Portal) -> None:
+def test_respelled_signature_does_not_revive_a_revoked_token(portal: Portal) -> None:
     token = sign(claims())
     client = client_of(portal)
     assert status(client, token) == 200
@@ -64,7 +64,7 @@ def test_closed_account_is_out_at_once(portal: Portal) -> None:
     assert status(client, sign(claims(jti="a third"))) == 200
 
 
-def test_link_that_is_taken_away_or_given_to_another_counts_at_once(portal: Portal) -> None:
+def test_removed_or_transferred_link_takes_effect_at_once(portal: Portal) -> None:
     token, client = sign(claims()), client_of(portal)
     assert status(client, token) == 200
     portal.user("eve")

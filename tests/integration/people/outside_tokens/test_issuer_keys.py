@@ -29,7 +29,7 @@ from tests.factories.servers.issuer import (
 from tests.integration.people.outside_tokens.conftest import MakePortal, client_of, outcome, status
 
 
-def test_new_key_of_the_issuer_counts_and_a_withdrawn_one_ends(
+def test_new_key_of_the_issuer_is_accepted_and_a_withdrawn_one_is_not(
     portal: Portal, server: JwksServer
 ) -> None:
     clock = Clock()
@@ -62,7 +62,7 @@ def test_made_up_key_names_reach_the_issuer_once_a_minute(server: JwksServer) ->
         clock.now += 61
 
 
-def test_known_keys_continue_while_the_issuer_is_away_for_a_day_and_no_longer(
+def test_known_keys_are_used_for_a_day_while_the_issuer_is_away(
     server: JwksServer,
 ) -> None:
     clock = Clock()
@@ -159,7 +159,7 @@ def test_issuer_that_cannot_be_reached_is_a_503(make_portal: MakePortal) -> None
     assert status(client_of(portal), sign(claims())) == 503
 
 
-def test_keys_that_do_not_fit_are_passed_over() -> None:
+def test_unsuitable_keys_are_skipped() -> None:
     private = jwt.algorithms.RSAAlgorithm.to_jwk(rsa_key("one"), as_dict=True)
     entries = [
         private | {"kid": "private"},

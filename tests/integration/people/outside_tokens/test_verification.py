@@ -38,7 +38,7 @@ def own_claims(portal: Portal) -> dict[str, Any]:
     return body | {"jti": str(body["jti"]), "sub": str(body["sub"]), "typ": body["typ"].value}
 
 
-def test_good_token_speaks_for_who_was_linked(portal: Portal) -> None:
+def test_valid_token_authenticates_the_linked_user(portal: Portal) -> None:
     who = tokens.authenticate(portal.services, sign(claims()))
     assert who.user.name == "ada"
     assert who.token_kind is TokenKind.OUTSIDE
@@ -128,7 +128,7 @@ HEADERS: tuple[dict[str, Any], ...] = (
 )
 
 
-def test_header_never_says_which_key_counts(portal: Portal, server: JwksServer) -> None:
+def test_header_of_a_token_cannot_choose_the_key(portal: Portal, server: JwksServer) -> None:
     foreign = rsa_key("foreign")
     with jwks_server() as evil:
         evil.publish(jwk(foreign, "two"))

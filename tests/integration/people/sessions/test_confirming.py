@@ -118,7 +118,7 @@ def test_fragment_that_needs_confirmation_leads_to_its_page(stale: Browser) -> N
 
 
 @pytest.mark.parametrize("path", ["/account/confirm", "/admin/invitations"])
-def test_confirmations_are_counted_a_session(
+def test_confirmations_are_counted_per_session(
     make_services: Callable[..., Services], path: str
 ) -> None:
     services = make_services(rate_limits={"enabled": False, "sign_in_confirmation": "3 per minute"})
@@ -167,7 +167,7 @@ def test_password_guesses_lock_out_no_user(make_services: Callable[..., Services
     assert change(owner, PASSWORD) == 303
 
 
-def test_guesses_at_the_sign_in_leave_the_change_of_password_alone(
+def test_sign_in_guesses_do_not_block_a_change_of_password(
     make_services: Callable[..., Services],
 ) -> None:
     services = make_services(rate_limits={"enabled": True, "sign_in": "3 per minute"})
@@ -182,7 +182,7 @@ def test_guesses_at_the_sign_in_leave_the_change_of_password_alone(
     assert owner.get("/documents").status_code == 200
 
 
-def test_form_that_asks_for_a_password_alone_says_that_it_is_wrong(
+def test_wrong_current_password_is_not_reported_as_a_wrong_user_name(
     make_services: Callable[..., Services],
 ) -> None:
     services = make_services()

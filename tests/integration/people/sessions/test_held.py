@@ -1,4 +1,4 @@
-"""What the browser holds for a page is read by that user alone, soon, and forgotten once shown."""
+"""A value that the browser holds for a page is shown to its user only, soon, and once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECRET = "4711-0815"
 
 
 class Browser:
-    """A browser of a small application that holds a secret, and shows it to `user`."""
+    """A browser of a small application that holds a secret and shows it to `user`."""
 
     def __init__(self, portal: Portal, monkeypatch: pytest.MonkeyPatch) -> None:
         self.user: User = portal.admin
@@ -52,13 +52,13 @@ def browser(portal: Portal, monkeypatch: pytest.MonkeyPatch) -> Browser:
     return Browser(portal, monkeypatch)
 
 
-def test_it_is_shown_once_and_cannot_be_read_in_the_cookie(browser: Browser) -> None:
+def test_held_value_is_shown_once_and_cannot_be_read_in_the_cookie(browser: Browser) -> None:
     assert SECRET not in browser.hold()
     assert browser.show() == str([SECRET])
     assert browser.show() == "None"
 
 
-def test_an_error_page_does_not_lose_it(browser: Browser) -> None:
+def test_error_page_does_not_lose_the_held_value(browser: Browser) -> None:
     browser.hold()
     browser.status = HTTPStatus.SERVICE_UNAVAILABLE
     browser.show()
@@ -66,13 +66,17 @@ def test_an_error_page_does_not_lose_it(browser: Browser) -> None:
     assert browser.show() == str([SECRET])
 
 
-def test_another_user_of_the_browser_does_not_get_it(browser: Browser, portal: Portal) -> None:
+def test_another_user_of_the_browser_does_not_get_the_held_value(
+    browser: Browser, portal: Portal
+) -> None:
     browser.hold()
     browser.user = portal.user("ada")
     assert browser.show() == "None"
 
 
-def test_what_was_never_shown_expires(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_held_value_that_was_never_shown_expires(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
     browser.hold()
     monkeypatch.setattr(held, "_MAX_AGE_S", -1)
     assert browser.show() == "None"

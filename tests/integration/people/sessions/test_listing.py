@@ -26,7 +26,7 @@ def listed(browser: Browser) -> list[dict[str, Any]]:
     return list(browser.get("/api/account/sessions").get_json()["sessions"])
 
 
-def test_every_way_to_sign_in_has_words() -> None:
+def test_every_sign_in_method_has_words() -> None:
     assert set(METHOD_WORDS) == set(SignInMethod)
 
 
@@ -46,7 +46,7 @@ def test_list_names_device_address_method_and_last_use(client: FlaskClient) -> N
     assert re.search(r" ·\s+password ·\s", page)
 
 
-def test_use_is_noted_once_a_minute(portal: Portal, client: FlaskClient) -> None:
+def test_use_is_recorded_once_a_minute(portal: Portal, client: FlaskClient) -> None:
     browser = Browser(client.application, address="192.0.2.1")
     browser.sign_in("admin", PASSWORD)
     with portal.services.database.begin() as session:

@@ -1,4 +1,4 @@
-"""Sessions from their sign-in: methods, forms, cookies."""
+"""How sessions start: sign-in methods, forms, cookies."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_sign_in_under_way_ends_with_the_old_password(portal: Portal) -> None:
         )
 
 
-def test_pending_sign_in_keeps_its_user_and_is_no_session(
+def test_pending_sign_in_keeps_its_user_and_is_not_a_session(
     portal: Portal, client: FlaskClient
 ) -> None:
     user = accounts.verify_password(portal.services, "admin", PASSWORD)

@@ -81,7 +81,7 @@ def test_new_recovery_codes_replace_the_old_ones(portal: Portal, visitor: Browse
     second_factors.check_code(portal.services, portal.admin.id, made[0])
 
 
-def test_pending_sign_in_takes_five_codes(portal: Portal, visitor: Browser) -> None:
+def test_pending_sign_in_allows_five_codes(portal: Portal, visitor: Browser) -> None:
     phone, _ = set_up_totp(portal, portal.admin)
     visitor.sign_in("admin", PASSWORD)
     answers = [step(visitor, f"{number:06}").status_code for number in range(5)]
@@ -141,7 +141,7 @@ def test_guesses_at_once_are_all_counted(portal: Portal) -> None:
     assert answers.count("sign_in_expired") == 12 - second_factors.MAX_FAILURES_OF_SIGN_IN
 
 
-def test_a_day_of_guessing_is_bounded_too(portal: Portal) -> None:
+def test_guesses_a_day_are_limited_too(portal: Portal) -> None:
     set_up_totp(portal, portal.admin)
     portal.execute(
         "INSERT INTO second_factor_failures (user_id, method, failed_at) "

@@ -82,7 +82,7 @@ def test_changing_the_password_keeps_the_session_and_its_second_factor(
     assert is_signed_in(visitor)
 
 
-def test_session_from_before_has_to_take_the_second_step_after_a_new_password(
+def test_older_session_needs_the_second_step_after_a_new_password(
     portal: Portal, visitor: Browser
 ) -> None:
     visitor.sign_in("admin", PASSWORD)
@@ -159,7 +159,7 @@ def test_dialog_of_an_ended_session_leads_to_the_second_step_and_back(
     headers = {"HX-Request": "true", "Referer": "http://localhost/chat"}
     answer = visitor.client.post("/login", data=form, headers=headers)
     assert (answer.status_code, answer.text) == (200, "")
-    # The page does not go on as if it were signed in.
+    # The page does not continue as if the user were signed in.
     assert "HX-Trigger" not in answer.headers
     assert not is_signed_in(visitor)
     address = answer.headers["HX-Redirect"]

@@ -101,6 +101,6 @@ def test_personal_and_operator_tokens_continue_working_under_the_requirement(
         assert client.get(DOCUMENTS, headers=headers).status_code == 200
 
 
-def test_off_in_yaml_is_no_boolean(make_services) -> None:
+def test_off_in_yaml_is_not_read_as_a_boolean(make_services) -> None:
     services = make_services(sign_in={"require_second_factor": False})
     assert services.settings.sign_in.require_second_factor == "off"

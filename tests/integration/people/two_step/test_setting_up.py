@@ -82,7 +82,7 @@ def test_token_of_a_password_needs_a_code_where_the_account_has_a_second_factor(
     assert guess.json["error"]["code"] == "wrong_credentials"
 
 
-def test_api_lists_and_removes(portal: Portal, client: FlaskClient) -> None:
+def test_api_adds_lists_and_removes_a_second_factor(portal: Portal, client: FlaskClient) -> None:
     api, headers = "/api/account/second-factors", portal.headers()
     made = client.post(f"{api}/totp", headers=headers)
     assert made.status_code == 201

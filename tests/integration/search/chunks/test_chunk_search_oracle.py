@@ -136,7 +136,7 @@ class World:
 
 
 @pytest.mark.parametrize("plan", [{}, NEVER], ids=["exact", "index"])
-def test_filters_never_show_what_is_off_foreign_or_trashed(
+def test_filters_never_show_disabled_foreign_or_trashed_documents(
     make_services: Callable[..., Services], portal: Portal, plan: dict[str, float]
 ) -> None:
     own = Portal(make_services(search={"plan": plan}), portal.admin)
@@ -151,7 +151,7 @@ def test_filters_never_show_what_is_off_foreign_or_trashed(
         world.check(client, rng)
 
 
-def test_outdated_count_of_chunks_lets_nothing_past_a_filter(
+def test_outdated_count_of_chunks_does_not_weaken_a_filter(
     make_services: Callable[..., Services], portal: Portal
 ) -> None:
     plan = {"exact_always_chunks": 3, "exact_chunks": 3, "exact_share": 0.0}

@@ -195,7 +195,7 @@ def test_3_and_4_ranks_and_scores_are_those_of_the_two_legs(
 def test_3_5_vectors_that_are_gone_leave_words(
     hybrid: Portal, log: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = client_of(hybrid)  # The portal has started by then.
+    client = client_of(hybrid)  # Start the portal before the vectors go.
     monkeypatch.setattr(f"{__name__}.client_of", lambda _portal: client)
     before = ask(hybrid)
     hybrid.services.enabled_sets.vectors = RowCache(0)  # They would still be in memory.
@@ -300,7 +300,7 @@ def test_6_5_no_index_of_words_is_no_error(
     assert named(log, "leg_failed") == []
 
 
-def test_only_what_counts_for_the_user_is_found_by_either_leg(hybrid: Portal) -> None:
+def test_both_legs_find_only_documents_enabled_for_the_user(hybrid: Portal) -> None:
     owner, other = hybrid.user("owner"), hybrid.user("other")
     hybrid.add(QUESTION, name="private.txt", owner=owner, visibility=Visibility.PRIVATE)
     selections.set_switch(hybrid.services, other, None, of(hybrid, "leave").id, enabled=False)

@@ -1,4 +1,4 @@
-"""A filled portal, and whether a search of it is whole."""
+"""A filled portal, and a check that a search of it is whole."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def fill(services: Services) -> Portal:
 
 
 def is_whole(outcome: SearchOutcome) -> bool:
-    """Return whether both legs ran and found the passage."""
+    """Return whether both legs ran and found the document."""
     return (
         outcome.degraded == ()
         and outcome.search_method is SearchMode.HYBRID

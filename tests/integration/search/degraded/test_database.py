@@ -71,7 +71,7 @@ def test_search_continues_in_the_same_process_when_the_server_was_restarted(
 @needs_bm25
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", ["zeros", "noise", "cut"])
-def test_keyword_index_whose_file_is_damaged_is_done_without_and_rebuilt(
+def test_damaged_keyword_index_is_bypassed_and_rebuilt(
     own_server: EmbeddedPostgres, on_own_server: Portal, damage: str
 ) -> None:
     portal = on_own_server
@@ -126,7 +126,7 @@ def test_search_without_the_keyword_index_uses_meaning_reports_it_and_recovers(
 
 
 @needs_bm25
-def test_index_that_is_invalid_costs_no_result_and_is_rebuilt(filled: Portal) -> None:
+def test_invalid_index_loses_no_result_and_is_rebuilt(filled: Portal) -> None:
     """An interrupted CREATE INDEX CONCURRENTLY leaves an invalid index behind."""
     filled.execute(f"UPDATE pg_index SET indisvalid = false WHERE indexrelid = '{INDEX}'::regclass")
     assert titles(ask(filled))[:1] == ["leave"]
@@ -136,7 +136,7 @@ def test_index_that_is_invalid_costs_no_result_and_is_rebuilt(filled: Portal) ->
 
 
 @needs_bm25
-def test_words_alone_without_their_index_rank_by_cover_density_and_say_so(filled: Portal) -> None:
+def test_keyword_search_without_its_index_ranks_by_cover_density(filled: Portal) -> None:
     expected = ask(filled, mode=SearchMode.KEYWORD)
     assert expected.degraded == ()
     filled.execute(BREAK_KEYWORDS["index dropped"])
@@ -147,7 +147,7 @@ def test_words_alone_without_their_index_rank_by_cover_density_and_say_so(filled
 
 
 @needs_bm25
-def test_index_that_forgot_chunks_is_noticed_and_rebuilt(filled: Portal) -> None:
+def test_stale_keyword_index_is_noticed_and_rebuilt(filled: Portal) -> None:
     whole = ask(filled, mode=SearchMode.KEYWORD)
     filled.execute("UPDATE bm25_index_state SET server_started_at = '2000-01-01', state = 'ready'")
     with filled.services.database.engine.connect() as connection:

@@ -105,7 +105,7 @@ def test_endpoint_that_dies_and_comes_back_on_the_same_port(
     "fault",
     ["trickling body", "trickling headers", "another dimension", "a web page", "a redirect"],
 )
-def test_endpoint_that_answers_nonsense_leaves_words(
+def test_invalid_response_of_the_endpoint_leaves_keyword_search(
     make_services: Callable[..., Services], fault: str
 ) -> None:
     with fake_endpoint(dimensions=DIMENSIONS) as endpoint:
@@ -179,7 +179,7 @@ def test_confidence_is_calibrated_when_the_endpoint_is_back_after_the_start(
         assert is_whole(ask(portal, "员工的年假"))
 
 
-def test_re_ranking_model_that_is_not_there_leaves_the_order_and_doctor_reports_it(
+def test_missing_reranker_keeps_the_order_and_doctor_reports_it(
     make_services: Callable[..., Services],
 ) -> None:
     services = make_services(
@@ -195,7 +195,7 @@ def test_re_ranking_model_that_is_not_there_leaves_the_order_and_doctor_reports_
 
 
 class Preferring:
-    """A re-ranking model that waits for `gate` and then prefers passages with `word`."""
+    """A re-ranking model that waits for `gate` and then prefers chunks with `word`."""
 
     name = "preferring"
 

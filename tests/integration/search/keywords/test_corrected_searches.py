@@ -60,7 +60,7 @@ def test_fuzzy_search_finds_what_the_correction_finds(library: Portal, mode: Sea
         assert corrected.degraded == as_typed.degraded == (), typed
 
 
-def test_the_correction_is_embedded_where_no_words_are_looked_up(
+def test_correction_is_embedded_without_a_keyword_backend(
     library: Portal, make_services: Callable[..., Services]
 ) -> None:
     services = make_services(search={"keyword_backend": "off"})
@@ -104,7 +104,7 @@ def test_another_spelling_is_offered_whatever_else_is_found(
     assert kept == dict.fromkeys(NOT_OFFERED)
 
 
-def test_another_spelling_is_offered_where_no_words_are_looked_up(
+def test_another_spelling_is_offered_without_a_keyword_backend(
     library: Portal, make_services: Callable[..., Services]
 ) -> None:
     services = make_services(search={"keyword_backend": "off"})
@@ -113,7 +113,7 @@ def test_another_spelling_is_offered_where_no_words_are_looked_up(
     assert offered.query == "annual leave"
 
 
-def test_a_question_of_known_words_looks_for_no_spelling(
+def test_query_of_known_words_is_not_checked_for_spelling(
     library: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
@@ -134,7 +134,7 @@ def test_a_question_of_known_words_looks_for_no_spelling(
     assert asked == ["anual leave"]
 
 
-def test_words_of_documents_of_others_are_unknown(library: Portal) -> None:
+def test_words_of_hidden_documents_are_unknown(library: Portal) -> None:
     other = library.user("other")
     library.add("The zirconium reactor.", owner=other, visibility=Visibility.PRIVATE)
     for name in ("first", "second"):
@@ -145,7 +145,7 @@ def test_words_of_documents_of_others_are_unknown(library: Portal) -> None:
         assert found.correction.query == "leave zirconia"
 
 
-def test_why_reads_the_corrected_question(library: Portal) -> None:
+def test_explanation_uses_the_corrected_query(library: Portal) -> None:
     document = library.add("Nothing of interest stands here.", name="other.txt")
     request = SearchRequest('"anual leave"', fuzzy=True)
     answer = explaining.why_not(library.services, library.admin, request, document.id)
@@ -154,7 +154,7 @@ def test_why_reads_the_corrected_question(library: Portal) -> None:
     assert answer.failed_filter.operand == "annual leave"
 
 
-def test_words_of_titles_are_looked_up_in_titles(library: Portal) -> None:
+def test_title_words_are_looked_up_in_titles(library: Portal) -> None:
     # Parts of titles are known words; words found only in texts are not title words.
     for known in ("title:annua", "title:leave", "title:note", "title:向量"):
         assert search(library, known, fuzzy=True).correction is None

@@ -264,7 +264,7 @@ def test_hidden_documents_affect_no_response(any_world: World) -> None:
     assert everything_seen(world, hit["chunk_id"], mine["id"]) == before
 
 
-def test_shared_documents_and_ones_own_do_count(world: World) -> None:
+def test_shared_and_own_documents_count(world: World) -> None:
     """Statistics still apply: a word in many visible chunks weighs less."""
     world.upload({"one.txt": "quokka alone here", "other.txt": "wombat alone here"})
     body = {"query": "quokka wombat", "mode": "keyword"}
@@ -281,7 +281,9 @@ def test_shared_documents_and_ones_own_do_count(world: World) -> None:
 
 
 @pytest.mark.parametrize("visibility", ["private", "shared"])
-def test_a_tie_at_the_edge_of_the_candidates_does_not_tip(world: World, visibility: str) -> None:
+def test_hidden_words_do_not_decide_ties_at_the_candidate_limit(
+    world: World, visibility: str
+) -> None:
     """The attacker fills the keyword leg twice over with chunks that tie: with one more hidden
     occurrence of a word, the index would offer only chunks with the other."""
     job = world.upload({"edge.txt": "edge"}, visibility=visibility)[0]["job_id"]
@@ -342,7 +344,7 @@ def test_suggestions_are_written_as_visible_chunks_write_them(world: World) -> N
     assert "marbler" in str(suggestion(world, "marbleer"))
 
 
-def test_hidden_chinese_words_do_not_make_a_guess_too_bold(world: World) -> None:
+def test_hidden_chinese_words_do_not_change_a_suggestion(world: World) -> None:
     world.upload({"mine.txt": "年假规定。员工可以申请年假。"})
     before = suggestion(world, "年甲")
     near = "年级年纪年代年初年底年轮年幼年迈年薪年会年报年鉴年景年岁年份年终"
@@ -361,7 +363,7 @@ def test_a_copy_of_a_hidden_file_is_new_to_its_uploader(world: World) -> None:
     assert hit.get("duplicate_count", 0) == 0
 
 
-def test_a_key_of_another_user_is_free(world: World) -> None:
+def test_idempotency_key_of_another_user_is_free(world: World) -> None:
     def upload(user: User, text: str) -> Any:
         return world.client.post(
             "/api/knowledge/documents",

@@ -78,7 +78,7 @@ def test_foreign_chunks_stay_hidden_with_every_backend(
         assert "secret" not in titles(outcome)
 
 
-def test_without_a_backend_meaning_answers_and_operators_still_narrow(
+def test_without_a_backend_vectors_answer_and_operators_still_narrow(
     open_portal: Callable[[str], Portal],
 ) -> None:
     portal = open_portal("off")

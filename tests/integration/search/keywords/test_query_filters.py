@@ -110,7 +110,7 @@ def test_domain_narrows_too(library: Portal) -> None:
     assert found(library, "x", domain="lab") == set()
 
 
-def test_signs_of_regular_expressions_are_only_signs(portal: Portal) -> None:
+def test_regular_expression_characters_are_literal(portal: Portal) -> None:
     query = text("SELECT CAST(:haystack AS text) ~ :pattern")
     with portal.services.database.begin() as session:
         for operand in (

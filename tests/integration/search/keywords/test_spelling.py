@@ -30,7 +30,7 @@ def library(portal: Portal) -> Portal:
 
 
 def correct(portal: Portal, question: str, user: User | None = None) -> Correction | None:
-    """Correct a question by the index of words, and check it against reading all chunks."""
+    """Correct a query with the index of words; check the result against reading all chunks."""
     with portal.services.database.begin() as session:
         listed = session.scalar(
             text("SELECT CAST(array_agg(current_job_id) AS text) FROM documents")
@@ -87,7 +87,7 @@ def test_misspelt_words_become_known_ones(library: Portal) -> None:
     assert {question: spelt(library, question) for question in CORRECTED} == CORRECTED
 
 
-def test_known_words_and_strange_ones_are_kept(library: Portal) -> None:
+def test_known_and_unfamiliar_words_are_kept(library: Portal) -> None:
     assert {question: correct(library, question) for question in KEPT} == dict.fromkeys(KEPT)
 
 

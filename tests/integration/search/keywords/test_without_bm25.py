@@ -112,7 +112,9 @@ def test_hybrid_without_a_model_falls_back_to_words(make_services: Callable[...,
     assert found["search_method"] == "keyword"
 
 
-def test_the_setting_tsvector_makes_hybrid_of_both(make_services: Callable[..., Services]) -> None:
+def test_tsvector_setting_makes_hybrid_search_use_both_legs(
+    make_services: Callable[..., Services],
+) -> None:
     portal = without_bm25(make_services(search={"keyword_backend": "tsvector"}))
     found = post(portal, "/api/knowledge/search", query="HR-4711")
     assert (found["search_method"], found["results"][0]["title"]) == ("hybrid", "form")
@@ -132,7 +134,7 @@ def test_chunk_store_finds_words(make_services: Callable[..., Services], backend
         assert outcome.results[0].metadata["sparse_rank"] == 1
 
 
-# --- what is said of it -------------------------------------------------------------------------
+# --- what is reported ---------------------------------------------------------------------------
 
 
 def of(log: list[Any], event: str) -> Any:

@@ -20,7 +20,7 @@ from portal.store.documents.texts.shared_words import WITH_ALL_WORDS
 from portal.store.embedding_models import registry
 from portal.store.embedding_models.registry import RegisteredModel
 
-CHUNKS_A_DOCUMENT = 2
+CHUNKS_PER_DOCUMENT = 2
 _CENTRES = 40
 _SPREAD = 0.6  # Radius of a cluster; centres are about 1.4 apart.
 _DOCUMENTS, _JOBS, _CHUNKS = range(1, 4)
@@ -29,7 +29,7 @@ _DOCUMENTS, _JOBS, _CHUNKS = range(1, 4)
 @dataclass(frozen=True, slots=True, eq=False)
 class SyntheticCorpus:
     """The loaded chunks. `vectors` (chunks, dimensions) have unit length, `terms` are the chunks'
-    analysed words; chunk n belongs to document n // CHUNKS_A_DOCUMENT."""
+    analysed words; chunk n belongs to document n // CHUNKS_PER_DOCUMENT."""
 
     services: Services
     admin: User
@@ -71,7 +71,7 @@ class SyntheticCorpus:
 
     def exact(self, vector: Vector, enabled: npt.NDArray[np.bool_], k: int) -> list[UUID]:
         """Return the k nearest chunks of the enabled documents (documents,), by brute force."""
-        allowed = np.repeat(enabled, CHUNKS_A_DOCUMENT)
+        allowed = np.repeat(enabled, CHUNKS_PER_DOCUMENT)
         cosines = np.where(allowed, self.vectors @ vector, -np.inf)
         places = np.argsort(-cosines, kind="stable")[: min(k, int(allowed.sum()))]
         return [chunk_id(place) for place in places.tolist()]
@@ -125,7 +125,7 @@ def _copy_all(
     row = connection.execute("SELECT id FROM collections WHERE name = 'portal'").fetchone()
     assert row is not None
     collection, count = row[0], len(terms)
-    documents = range(count // CHUNKS_A_DOCUMENT)
+    documents = range(count // CHUNKS_PER_DOCUMENT)
     _copy(
         connection,
         "documents (id, collection_id, title, file_name, media_type, size_bytes, sha256, status)",
@@ -146,10 +146,10 @@ def _copy_all(
         [
             (
                 chunk_id(place),
-                _job_id(place // CHUNKS_A_DOCUMENT),
-                document_id(place // CHUNKS_A_DOCUMENT),
+                _job_id(place // CHUNKS_PER_DOCUMENT),
+                document_id(place // CHUNKS_PER_DOCUMENT),
                 collection,
-                place % CHUNKS_A_DOCUMENT,
+                place % CHUNKS_PER_DOCUMENT,
                 words,
                 words,
                 0,
@@ -165,8 +165,8 @@ def _copy_all(
             (
                 model.id,
                 chunk_id(place),
-                document_id(place // CHUNKS_A_DOCUMENT),
-                _job_id(place // CHUNKS_A_DOCUMENT),
+                document_id(place // CHUNKS_PER_DOCUMENT),
+                _job_id(place // CHUNKS_PER_DOCUMENT),
                 vector,
             )
             for place, vector in enumerate(vectors)

@@ -1,4 +1,4 @@
-"""Scores of words are those of the extension; words and vectors in memory follow the rows."""
+"""Keyword scores are those of the extension; words and vectors in memory follow the rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from portal.store.statements import fetch, fetch_under
 from portal.text.terms.analyser import query_terms
 from tests.integration.search.plans.conftest import NEVER, SIZE, find
 from tests.integration.search.plans.synthetic_corpus import (
-    CHUNKS_A_DOCUMENT,
+    CHUNKS_PER_DOCUMENT,
     SyntheticCorpus,
     chunk_id,
     document_id,
@@ -52,7 +52,7 @@ def bm25_by_extension(corpus: SyntheticCorpus, words: Sequence[str]) -> dict[UUI
 
 def selected(corpus: SyntheticCorpus, count: int, *, of_chunks: bool = False) -> EnabledSet:
     """Return an enabled set of `count` evenly spaced documents, or of their chunks."""
-    documents = corpus.size // CHUNKS_A_DOCUMENT
+    documents = corpus.size // CHUNKS_PER_DOCUMENT
     places = range(0, documents, documents // count)
     with corpus.services.database.read() as session:
         key = "c.id" if of_chunks else "DISTINCT c.job_id"
@@ -63,7 +63,7 @@ def selected(corpus: SyntheticCorpus, count: int, *, of_chunks: bool = False) ->
             ),
             {"ids": [document_id(place) for place in places]},
         )
-    return EnabledSet(len(places), len(places) * CHUNKS_A_DOCUMENT, ids, of_chunks)
+    return EnabledSet(len(places), len(places) * CHUNKS_PER_DOCUMENT, ids, of_chunks)
 
 
 @pytest.fixture(params=[(1.2, 0.75), (0.4, 1.0), (3.0, 0.2), (2.0, 0.0)], ids=str)
@@ -134,10 +134,10 @@ def test_only_words_of_rows_that_changed_are_fetched_again(corpus: SyntheticCorp
         UuidsParameter(ids).wire,
         UuidsParameter(f"{{{changed},{emptied}}}").wire,
     ]
-    assert len(before.chunk_ids) == (2 + len(same)) * CHUNKS_A_DOCUMENT
-    assert len(after.chunk_ids) == (len(same) + 1) * CHUNKS_A_DOCUMENT
+    assert len(before.chunk_ids) == (2 + len(same)) * CHUNKS_PER_DOCUMENT
+    assert len(after.chunk_ids) == (len(same) + 1) * CHUNKS_PER_DOCUMENT
     found = after.bm25({"newword": 1.0}, 20.0, Bm25Shape(1.2, 0.75))
-    assert (found > 0).sum() == CHUNKS_A_DOCUMENT
+    assert (found > 0).sum() == CHUNKS_PER_DOCUMENT
 
 
 def test_vectors_in_memory_are_those_of_the_rows(corpus: SyntheticCorpus) -> None:
@@ -159,7 +159,7 @@ def test_vectors_in_memory_are_those_of_the_rows(corpus: SyntheticCorpus) -> Non
         assert cache.get(session, source, ids, 1) is before
         after = cache.get(session, source, ids, 2)
         assert vectors_by_chunk(after) == stored_vectors(session, ids)
-        assert len(after.chunk_ids) == len(before.chunk_ids) - CHUNKS_A_DOCUMENT
+        assert len(after.chunk_ids) == len(before.chunk_ids) - CHUNKS_PER_DOCUMENT
         session.rollback()
 
 
@@ -191,13 +191,13 @@ def stored_vectors(session: Session, ids: str) -> dict[str, bytes]:
 def test_best_of_a_selection_are_the_best_that_match(corpus: SyntheticCorpus, count: int) -> None:
     bm25.rebuild_after_start(corpus.services.database.engine, indexes.DEFAULTS)
     enabled = selected(corpus, count)
-    step = corpus.size // CHUNKS_A_DOCUMENT // count
+    step = corpus.size // CHUNKS_PER_DOCUMENT // count
     for query in ("common", "budget river", "年假 报销"):
         words = query_terms(query)
         matching = {
             chunk: score
             for chunk, score in bm25_by_extension(corpus, words).items()
-            if place_of(chunk) // CHUNKS_A_DOCUMENT % step == 0
+            if place_of(chunk) // CHUNKS_PER_DOCUMENT % step == 0
         }
         with corpus.services.database.read() as session:
             own = keyword_candidates.OwnWords(session, words, Bm25Shape(1.2, 0.75), limit=100)
@@ -207,7 +207,7 @@ def test_best_of_a_selection_are_the_best_that_match(corpus: SyntheticCorpus, co
         assert_best([one.bm25 for one in found], matching.values())
 
 
-def test_words_of_a_larger_selection_are_cached_little_by_little(corpus: SyntheticCorpus) -> None:
+def test_words_of_a_larger_selection_are_cached_incrementally(corpus: SyntheticCorpus) -> None:
     bm25.rebuild_after_start(corpus.services.database.engine, indexes.DEFAULTS)
     enabled = selected(corpus, 250)
     words, cache = query_terms("common budget"), RowCache[TermPostings](10_000_000)
@@ -234,11 +234,11 @@ def test_words_of_a_larger_selection_are_cached_little_by_little(corpus: Synthet
     ("query", "expected"),
     [("unique4", {4}), ("unique4 unique40 unique5", {4, 40, 5}), ("absent", set())],
 )
-def test_few_matches_end_the_search(
+def test_search_ends_when_the_index_has_no_more_matches(
     corpus: SyntheticCorpus, query: str, expected: set[int]
 ) -> None:
     """Once the index is exhausted, reading more of it finds nothing."""
-    everything = selected(corpus, corpus.size // CHUNKS_A_DOCUMENT)
+    everything = selected(corpus, corpus.size // CHUNKS_PER_DOCUMENT)
     with (
         patch.object(keyword_candidates, "fetch_under", wraps=fetch_under) as read,
         corpus.services.database.read() as session,

@@ -69,7 +69,7 @@ def test_results_are_always_ordered_by_cosine(portal: Portal) -> None:
     assert lengths == pytest.approx(language_axis.SHARE_LEFT, abs=1e-5)
 
 
-def test_an_axis_that_differs_in_the_last_digits_is_the_same(portal: Portal) -> None:
+def test_nearly_equal_axis_is_taken_as_the_same(portal: Portal) -> None:
     rng = np.random.default_rng(8)
     axis, other = unit(rng.normal(size=(2, DIMENSIONS)))
     with portal.services.database.begin() as session:
@@ -80,7 +80,7 @@ def test_an_axis_that_differs_in_the_last_digits_is_the_same(portal: Portal) -> 
         assert language_axis.ensure(session, 9, other, standing=name) != name
 
 
-def test_a_portal_has_such_an_index_from_its_first_start(portal: Portal) -> None:
+def test_new_portal_has_an_index_with_a_language_axis(portal: Portal) -> None:
     model = serving(portal)
     assert model.shape.axis is not None
     assert model.shape.axis.startswith(f"m{model.id}_")
@@ -88,7 +88,7 @@ def test_a_portal_has_such_an_index_from_its_first_start(portal: Portal) -> None
         assert len(functions(session)) == 2
 
 
-def test_an_index_of_an_earlier_portal_serves_and_is_rebuilt(portal: Portal) -> None:
+def test_index_of_an_older_version_serves_and_is_rebuilt(portal: Portal) -> None:
     portal.add("Herons stand in the reeds of the lake.", name="heron.txt")
     portal.add("苍鹭站在湖边的芦苇里。", name="cang.txt")
     forget_axis(portal)
@@ -110,7 +110,7 @@ def test_an_index_of_an_earlier_portal_serves_and_is_rebuilt(portal: Portal) -> 
         assert not build_store.is_queued(session, model)
 
 
-def test_functions_go_with_their_model(portal: Portal) -> None:
+def test_functions_are_dropped_with_their_model(portal: Portal) -> None:
     portal.add("Herons stand in the reeds.", name="heron.txt")
     first = serving(portal)
     name = catalog.register(portal.services, "hashing:other@96").name

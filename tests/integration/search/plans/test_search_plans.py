@@ -16,7 +16,7 @@ from portal.services.search import engine
 from portal.services.search.finding import Candidate
 from portal.store.search.legs.statements import KeywordPlan, VectorPlan
 from tests.integration.search.plans.conftest import CHINESE, ENGLISH, NEVER, find
-from tests.integration.search.plans.synthetic_corpus import CHUNKS_A_DOCUMENT, SyntheticCorpus
+from tests.integration.search.plans.synthetic_corpus import CHUNKS_PER_DOCUMENT, SyntheticCorpus
 
 SHARES = (1.0, 0.5, 0.1, 0.01, 0.001)
 QUESTIONS = 30
@@ -28,7 +28,7 @@ PLANS: dict[str, dict[str, Any]] = {"index": NEVER, "exact": ALWAYS, "default": 
 def selections(corpus: SyntheticCorpus) -> dict[float, tuple[User, npt.NDArray[np.bool_]]]:
     """Return, for each share, a user with that share enabled and the mask of those documents."""
     rng = np.random.default_rng(5)
-    count = corpus.size // CHUNKS_A_DOCUMENT
+    count = corpus.size // CHUNKS_PER_DOCUMENT
     made = {}
     for share in SHARES:
         enabled = np.zeros(count, bool)
@@ -118,13 +118,13 @@ def test_fewer_results_are_the_beginning_of_more(
             assert found == most[:top_n], (query, top_n)
 
 
-def test_order_stays_as_results_grow_where_the_selection_holds_the_worst_matches(
+def test_order_is_stable_when_the_selection_has_the_worst_matches(
     corpus: SyntheticCorpus,
 ) -> None:
     """The best rows of the keyword index are then all outside the selection."""
-    place = np.arange(corpus.size // CHUNKS_A_DOCUMENT)
-    lengths = np.array([len(terms) for terms in corpus.terms]).reshape(-1, CHUNKS_A_DOCUMENT)
-    is_weak = (place * CHUNKS_A_DOCUMENT % 8 >= 4) & (lengths.min(axis=1) > 150)
+    place = np.arange(corpus.size // CHUNKS_PER_DOCUMENT)
+    lengths = np.array([len(terms) for terms in corpus.terms]).reshape(-1, CHUNKS_PER_DOCUMENT)
+    is_weak = (place * CHUNKS_PER_DOCUMENT % 8 >= 4) & (lengths.min(axis=1) > 150)
     user = corpus.user_with("of weak matches", is_weak)
     for query in ("common", "common budget", "common 年假"):
         most: list[UUID] = []
@@ -136,15 +136,15 @@ def test_order_stays_as_results_grow_where_the_selection_holds_the_worst_matches
             assert found == most[:top_n], (query, top_n)
 
 
-def test_matches_that_are_all_outside_end_the_search(corpus: SyntheticCorpus) -> None:
+def test_search_ends_when_all_matches_are_outside_the_selection(corpus: SyntheticCorpus) -> None:
     """The search reads the index in growing steps, at most to its end."""
     without = [
         place
-        for place in range(corpus.size // CHUNKS_A_DOCUMENT)
-        if not any("common" in corpus.terms[2 * place + n] for n in range(CHUNKS_A_DOCUMENT))
+        for place in range(corpus.size // CHUNKS_PER_DOCUMENT)
+        if not any("common" in corpus.terms[2 * place + n] for n in range(CHUNKS_PER_DOCUMENT))
     ]
     user = corpus.user_with(
-        "without a match", np.isin(np.arange(corpus.size // CHUNKS_A_DOCUMENT), without)
+        "without a match", np.isin(np.arange(corpus.size // CHUNKS_PER_DOCUMENT), without)
     )
     for plan in PLANS.values():
         process = corpus.with_settings(plan=plan)

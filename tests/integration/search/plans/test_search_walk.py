@@ -81,11 +81,11 @@ def test_search_takes_seven_calls_from_route_to_server(
     assert max(map(len, paths)) <= MAX_CALLS, max(paths, key=len)
 
 
-def test_legs_side_by_side_find_what_they_find_one_after_the_other(
+def test_parallel_legs_find_the_same_as_sequential_ones(
     handbook: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # By the index, whose legs are statements of the server both, and without the cache of results,
-    # which would answer the second search.
+    # Search by the index, so that both legs are statements, and without cached results, which
+    # would answer the second search.
     settings = handbook.services.settings
     plan = PlanSettings(exact_always_chunks=0, exact_chunks=0, exact_share=0)
     search = settings.search.model_copy(update={"plan": plan})

@@ -221,7 +221,7 @@ def test_scan_settings_never_cut_results_short(services: Services) -> None:
 
 
 def test_new_process_sends_binary_parameters(database_url: str) -> None:
-    """Gunicorn's process does so, because it loads search last."""
+    """The script imports modules in the order of Gunicorn's process, which loads search last."""
     script = (
         "import sys\n"
         "from portal.store.session import Database, text\n"

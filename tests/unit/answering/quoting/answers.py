@@ -1,4 +1,4 @@
-"""Asking an extractive model, with models that say what a test wants."""
+"""Helpers that ask an extractive model, with reading models scripted by the test."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Reader:
 
 
 class OddsReader:
-    """A model that says given log odds of some statements, and others for some questions."""
+    """A model that returns given log odds of statements, and other odds for some questions."""
 
     def __init__(self, odds, of_question=None):
         self.odds = odds
@@ -67,5 +67,5 @@ class OddsReader:
 
 
 def is_quoted(reader, asked):
-    """Return whether anything is quoted where a model says these odds."""
+    """Return whether anything is quoted when `reader` reads the statements."""
     return any(isinstance(event, TextDelta) for event in ExtractiveChatModel(reader).stream(asked))

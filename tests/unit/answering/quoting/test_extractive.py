@@ -69,7 +69,7 @@ def test_two_chunks_that_both_answer_are_both_quoted():
     assert order
 
 
-def test_sentence_that_two_chunks_hold_is_quoted_once():
+def test_sentence_in_two_chunks_is_quoted_once():
     said = "Employees get 25 days of annual leave."
     sources = [source(1, f"The handbook is for everybody. {said}"), source(2, f"{said} Ask first.")]
     content, order = content_of(ask("How many days of annual leave?", sources), sources)
@@ -83,13 +83,13 @@ def test_short_chinese_word_counts_as_its_longer_form():
     assert [one.evidence.own > 0 for one in found.candidates] == [True, False]
 
 
-def test_weekend_is_in_a_statement_on_saturday():
+def test_statement_about_saturday_is_about_the_weekend():
     hours = source(1, "Call us from Monday to Friday. On Saturday we answer until one.")
     (found,) = judge("Is the line open at weekends?", "en", [hours])
     assert [one.evidence.own > 0 for one in found.candidates] == [False, True]
 
 
-def test_what_was_quoted_is_left_out_of_a_longer_quotation():
+def test_longer_quotation_leaves_out_text_already_quoted():
     one = source(1, "You have 27 days of leave. Unused days lapse in March.")
     first, second = statements(one)
     quoter = _Quoter([one])
@@ -113,7 +113,7 @@ def test_same_words_below_other_headings_are_both_quoted():
     assert list(quoter.quote(quotations)) == []
 
 
-def test_statements_that_are_apart_are_cited_apart():
+def test_separate_statements_are_cited_separately():
     text = (
         "Annual leave is 25 days a year. The canteen opens at noon. Annual leave of 25 days a year "
         "has to be asked for."
@@ -133,7 +133,7 @@ def test_statements_that_are_apart_are_cited_apart():
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_every_provider_is_a_chat_model_and_asks_no_one_when_made(provider):
+def test_every_provider_creates_a_chat_model_without_a_request(provider):
     settings = ChatSettings(provider=provider, api_base="http://127.0.0.1:9/v1", model="m")
     chat: ChatModel = create_chat_model(settings)
     assert chat.provider == provider
@@ -141,7 +141,7 @@ def test_every_provider_is_a_chat_model_and_asks_no_one_when_made(provider):
     assert isinstance(chat.takes_tools, bool)
 
 
-def test_words_of_addresses_are_not_those_of_a_statement():
+def test_words_in_addresses_do_not_count_as_words_of_a_statement():
     text = (
         "The room is shared (https://example.org/help/how-to-set-up-a-projector).\n\n"
         "See the helper's page (https://example.org/projector)."
@@ -150,7 +150,7 @@ def test_words_of_addresses_are_not_those_of_a_statement():
     assert [one.evidence.own for one in judged.candidates] == [0.0, 0.0]
 
 
-def test_place_that_matches_is_shown_where_nothing_answers():
+def test_matching_place_is_shown_when_nothing_answers():
     text = "The canteen is on the ground floor. The bicycle shed is locked with a code."
     one = source(1, text, confidence=0.6)
     (event,) = ask("What is the telephone number of the bicycle shed?", [one])
@@ -163,9 +163,7 @@ def test_place_that_matches_is_shown_where_nothing_answers():
     ("confidence", "outcome", "words"),
     [(0.3, Outcome.ON_TOPIC, "mention this"), (0.01, Outcome.NOTHING, "are the nearest")],
 )
-def test_what_the_search_holds_for_unrelated_is_not_said_to_be_mentioned(
-    confidence, outcome, words
-):
+def test_unrelated_results_are_not_said_to_mention_the_question(confidence, outcome, words):
     said = "Braise the pork for an hour."
     found = source(1, said, confidence=confidence)
     (event,) = ExtractiveChatModel(OddsReader({said: -1.0})).stream(
@@ -176,7 +174,7 @@ def test_what_the_search_holds_for_unrelated_is_not_said_to_be_mentioned(
     assert [one.source.chunk_id for one in event.about] == [found.chunk_id]
 
 
-def test_statement_that_is_nearly_likely_is_shown_before_those_that_share_words():
+def test_nearly_likely_statement_is_shown_before_one_that_shares_words():
     said = [
         source(1, "The landlord pays for the boiler."),
         source(2, "The tenant mends lamps and panes."),
@@ -189,7 +187,7 @@ def test_statement_that_is_nearly_likely_is_shown_before_those_that_share_words(
     assert [one.number for one in event.about] == [2, 1]
 
 
-def test_short_question_on_a_new_subject_is_not_answered_with_the_one_before():
+def test_short_question_on_a_new_subject_is_not_answered_with_the_previous_one():
     leave, hotels = "Employees get 25 days of annual leave.", "Hotels cost 90 euros at most."
     sources = [source(1, leave), source(2, hotels)]
 
@@ -211,7 +209,7 @@ def test_short_question_on_a_new_subject_is_not_answered_with_the_one_before():
     assert leave in quoted("Who decides about it in hotels?")
 
 
-def test_source_that_is_far_less_likely_than_the_best_is_not_quoted_beside_it():
+def test_source_far_less_likely_than_the_best_is_not_quoted():
     sources = [source(1, "Keys are in the safe."), source(2, "Keys are kept by Bo.")]
 
     def quoted(odds):
@@ -223,7 +221,7 @@ def test_source_that_is_far_less_likely_than_the_best_is_not_quoted_beside_it():
     assert sources[1].text not in quoted(0.0)
 
 
-def test_model_that_reads_decides_what_is_quoted():
+def test_reading_model_decides_what_is_quoted():
     chat = ExtractiveChatModel(Reader("manager"))
     content, _ = content_of(
         list(chat.stream(request("What about annual leave?", [LEAVE]))), [LEAVE]
@@ -247,7 +245,7 @@ def test_label_is_also_read_without_the_name_of_its_document():
     assert "Restart" not in content
 
 
-def test_statements_beyond_the_bound_are_neither_compared_nor_quoted():
+def test_statements_beyond_the_limit_are_neither_compared_nor_quoted():
     text = "\n\n".join(f"Annual leave of group {n} is {n} days a year." for n in range(200))
     reader = Reader("nothing")
     (event,) = ExtractiveChatModel(reader).stream(
@@ -257,10 +255,10 @@ def test_statements_beyond_the_bound_are_neither_compared_nor_quoted():
     assert reader.compared == 100
 
 
-def test_part_that_only_the_first_answers_beside_it_is_asked_alone():
+def test_part_is_asked_alone_if_its_context_only_repeats_the_first_answer():
     oven, opening = "2. 烤箱预热：约需 35 分钟", "6. 首炉上架，7:30 开门营业"
     sources = [source(1, f"{oven}\n{opening}")]
-    # Beside the words of the first part the model reads on from these.
+    # Read together with the words of the first part, only the first part is answered again.
     reader = OddsReader({oven: 5.0, opening: -3.0}, {"几点开门": {opening: 3.0}})
     events = ExtractiveChatModel(reader).stream(
         request("烤箱要预热多久，几点开门？", sources, "zh")
@@ -281,7 +279,7 @@ def test_place_in_the_quotation_answers_a_part_that_only_asks_where():
     ("likely_alone", "likely_beside", "is_told"),
     [("5 euros", "", True), ("", "5 euros", True), ("bark", "bark", False)],
 )
-def test_part_is_not_called_missing_where_its_answer_is_quoted_for_another(
+def test_part_is_not_called_missing_if_its_answer_is_quoted_for_another(
     likely_alone, likely_beside, is_told
 ):
     class PartsReader:
@@ -302,7 +300,7 @@ def test_part_is_not_called_missing_where_its_answer_is_quoted_for_another(
     assert ("Which fee is due" not in content) is is_told
 
 
-def test_numbered_steps_are_the_whole_answer_to_what_the_steps_are():
+def test_question_about_steps_is_answered_by_all_numbered_steps():
     steps = "1. Fill in the claim.\n2. Attach receipts.\n3. Hand it in."
     sources = [source(1, steps), source(2, "Claims are paid with the salary.")]
     reader = OddsReader({"Fill in the claim.": 3.0, "1. Fill in the claim.": 3.0,

@@ -1,4 +1,4 @@
-"""The form of quotations: sentences, lists with what introduces them, rows of tables."""
+"""The form of quotations: sentences, lists with their introductions, table rows."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def test_first_row_of_a_drawn_table_is_its_header_and_not_quoted_alone():
     assert "Wren" not in content
 
 
-def test_drawn_box_without_rows_has_no_statement():
+def test_drawn_box_without_rows_does_not_hide_other_statements():
     assert statements(source(1, text="Title\n\n+----+----+\n+----+----+\n\nA sentence."))
 
 
-def test_row_is_read_with_the_figure_that_is_in_its_range():
+def test_row_is_read_with_the_figure_in_its_range():
     table = source(1, "| Amount | Who |\n|--|--|\n| up to $1,000 | lead |\n| over $1,000 | board |")
     chat = ExtractiveChatModel(Reader("Amount: $5k (over $1,000); Who: board"))
     asked = request("Who approves $5k?", [table])
@@ -45,7 +45,7 @@ def test_long_sentence_is_quoted_whole():
     assert one.text in content
 
 
-def test_list_answers_by_what_its_introduction_says():
+def test_list_answers_through_its_introduction():
     text = (
         "The gateway has two serial ports.\n\nSupported protocols of the gateway:\n"
         "- Modbus RTU\n- OPC UA\n- PROFINET"
@@ -68,7 +68,7 @@ def test_introduction_that_wraps_is_shown_whole():
     assert all(one.endswith("steps to report to the response team:") for one in contexts)
 
 
-def test_nested_item_is_read_and_quoted_below_the_item_that_it_is_in():
+def test_nested_item_has_its_parent_items_as_context():
     text = (
         "植物\n\n1. 吊兰\n   - 养护难度：极低\n2. 虎尾兰\n   - 养护难度：中等\n     - 夏天每周浇水"
     )
@@ -79,7 +79,7 @@ def test_nested_item_is_read_and_quoted_below_the_item_that_it_is_in():
 
 
 @pytest.mark.parametrize("first", ["(1)", "（一）", "①"])
-def test_item_that_introduces_others_is_quoted_with_them_alone(first):
+def test_introducing_item_is_quoted_with_its_own_items_only(first):
     text = (
         "4.3 每车至少装三个探头。\n4.4 有下列情形之一的，甲方有权拒收：\n"
         f"{first}外包装破损或受潮；\n"
@@ -106,7 +106,7 @@ def test_question_of_two_sentences_above_its_answer_is_a_heading():
     assert {one.context for one in found} == {"My internet is down. What now?"}
 
 
-def test_paragraphs_that_are_quoted_together_stay_apart():
+def test_paragraphs_quoted_together_stay_separate():
     text = "The permit of the lab is 47-A.\n\nThat of the yard is 12-C. Both end in May."
     shown = render(Quotation(source(1, text), tuple(statements(source(1, text)))))
     assert shown == (
@@ -114,7 +114,7 @@ def test_paragraphs_that_are_quoted_together_stay_apart():
     )
 
 
-def test_line_at_the_margin_below_a_list_is_no_part_of_its_last_item():
+def test_line_at_the_margin_below_a_list_is_not_part_of_the_last_item():
     text = "Trips\n\n- Taxi: up to 40 pounds.\n- Meals: 35 pounds a day.\nMarta repays trips."
     found = [text[one.start : one.end] for one in statements(source(1, text))]
     assert found[-2:] == ["- Meals: 35 pounds a day.", "Marta repays trips."]
@@ -124,13 +124,13 @@ def test_text_without_words_has_no_statements():
     assert statements(source(1, " \n ")) == []
 
 
-def test_line_that_only_introduces_is_no_statement():
+def test_line_that_only_introduces_is_not_a_statement():
     text = "On Wed, 7 Jan at 10:00, Bob wrote:\n\nWe meet in room Kade."
     found = [text[one.start : one.end] for one in statements(source(1, text))]
     assert found == ["We meet in room Kade."]
 
 
-def test_items_are_a_list_and_what_follows_their_sign_is_no_markup():
+def test_items_are_a_list_and_their_text_is_not_markup():
     text = "Steps:\n\n1. Open the lid\n2. - Press *both* buttons\n3. Close the lid"
     content, _ = content_of(ask("Which steps are there?", [source(1, text)]), [])
     assert (
@@ -139,7 +139,7 @@ def test_items_are_a_list_and_what_follows_their_sign_is_no_markup():
     )
 
 
-def test_box_of_a_task_is_a_sign_and_a_number_in_a_cell_is_no_list():
+def test_task_box_becomes_a_sign_and_a_number_in_a_cell_is_not_a_list():
     text = "Before the first day:\n\n- [ ] Order a laptop\n- [x] Sign the contract"
     content, _ = content_of(ask("What is done before the first day?", [source(1, text)]), [])
     assert "> - ☐ Order a laptop\n> - ☑ Sign the contract" in content
@@ -148,14 +148,14 @@ def test_box_of_a_task_is_a_sign_and_a_number_in_a_cell_is_no_list():
     assert "| Socket set | 38.9 |" in content
 
 
-def test_day_of_the_week_in_other_words_names_its_row():
+def test_weekday_in_other_words_selects_its_row():
     text = "星期 | 主菜\n周一 | 红烧肉\n周二 | 宫保鸡丁\n周三 | 清蒸鱼"
     content, _ = content_of(ask("星期二的主菜是什么？", [source(1, text)], "zh"), [])
     assert "宫保鸡丁" in content
     assert "清蒸鱼" not in content
 
 
-def test_days_of_a_month_that_is_asked_about_name_their_rows():
+def test_month_in_question_selects_the_rows_of_its_days():
     rows = ["Database | 12 June 2026", "Guide | 2026-06-30", "Review | 15 July 2026"]
     tasks = source(1, "\n".join(["Task | Due", *rows]))
     cells = (row.split(" | ") for row in rows)
@@ -173,7 +173,7 @@ def test_numbers_that_a_list_would_change_are_quoted_as_lines():
     assert shown == ("> 1\\. Open the lid\n> 1\\. Lift the lock\n> 2\\. Pull\n> 2\\. Close the lid")
 
 
-def test_item_is_quoted_below_what_gives_it_its_meaning():
+def test_item_is_quoted_below_the_heading_that_gives_it_meaning():
     text = (
         "Not reimbursed\n\n- Laundry and the minibar\n- Fees for changed tickets\n- Parking fines"
     )
@@ -188,7 +188,7 @@ def test_item_is_quoted_below_what_gives_it_its_meaning():
     assert "**Travel**" not in content
 
 
-def test_question_that_names_a_row_gets_no_other():
+def test_question_that_names_a_row_gets_only_that_row():
     text = "City | Staff | Manager\nBerlin | 140 | 180\nLeipzig | 90 | 120\nAll other | 70 | 95"
     content, _ = content_of(
         ask("What may a manager spend a night in Berlin?", [source(1, text)]), []
@@ -197,7 +197,7 @@ def test_question_that_names_a_row_gets_no_other():
     assert "Leipzig" not in content
 
 
-def test_question_that_names_a_row_in_another_language_gets_no_other():
+def test_question_that_names_a_row_in_another_language_gets_only_that_row():
     rows = ["London | $260", "New York | $320", "Elsewhere | $150"]
     table = "\n".join(["City | Hotel limit", *rows])
     hotels = replace(source(1, table, title="Travel"), language="en")
@@ -214,7 +214,7 @@ def test_question_that_names_a_row_in_another_language_gets_no_other():
 @pytest.mark.parametrize(
     ("odds", "is_whole"), [((4.0, 4.0, -4.0), True), ((4.0, -4.0, -4.0), False)]
 )
-def test_most_of_a_table_is_quoted_as_all_of_it(odds, is_whole):
+def test_table_is_quoted_whole_if_most_rows_answer(odds, is_whole):
     text = "City | Hotel a night\nBerlin | 140\nLeipzig | 90\nAll other | 70"
 
     class Reader:
@@ -229,7 +229,7 @@ def test_most_of_a_table_is_quoted_as_all_of_it(odds, is_whole):
     assert ("| All other | 70 |" in content) is is_whole
 
 
-def test_clauses_that_semicolons_divide_are_quoted_together():
+def test_clauses_divided_by_semicolons_are_quoted_together():
     late = source(1, "店长每天点名。迟到十分钟以内不扣钱；迟到更久的，每次扣 20 元。按月结算。")
     reader = OddsReader({"迟到十分钟以内不扣钱；": 7.0})
     content, _ = content_of(
@@ -238,7 +238,7 @@ def test_clauses_that_semicolons_divide_are_quoted_together():
     assert "> 迟到十分钟以内不扣钱；迟到更久的，每次扣 20 元。 [1]" in content
 
 
-def test_how_wants_the_steps_of_a_numbered_list_and_one_item_of_another():
+def test_how_question_gets_all_numbered_steps_but_one_item_of_other_lists():
     leave = source(1, "Leave:\n- sick leave is paid at 80 percent\n- wedding leave is ten days")
     content, _ = content_of(ask("How do they pay sick leave?", [leave]), [leave])
     assert "80 percent" in content
@@ -249,7 +249,7 @@ def test_how_wants_the_steps_of_a_numbered_list_and_one_item_of_another():
     assert "send the sick note" in content
 
 
-def test_sentence_that_names_the_table_below_introduces_it():
+def test_sentence_that_mentions_the_table_below_introduces_it():
     text = (
         "# Hotels\n\nThe table gives the max for a night, in EUR. Book early.\n\n"
         "Grade | Cities\nIntern | 120"
@@ -260,13 +260,13 @@ def test_sentence_that_names_the_table_below_introduces_it():
     assert "We pay" not in row.context
 
 
-def test_how_a_letter_ends_is_no_statement():
+def test_closing_of_a_letter_is_not_a_statement():
     text = "The office is closed on 24 December.\n\nBest regards\nJonas"
     found = [text[one.start : one.end] for one in statements(source(1, text))]
     assert "Best regards" not in found
 
 
-def test_keyword_that_names_a_section_gets_the_section():
+def test_keyword_that_names_a_section_is_answered_with_the_section():
     text = (
         "二、年休假\n\n工龄 | 年假天数\n1至3年 | 8天\n4年以上 | 12天\n\n"
         "结转的年假在6月30日前休完。\n\n三、病假\n\n病假须提交证明，不占用年假。"
@@ -306,11 +306,11 @@ def test_salutation_and_signature_of_a_letter_are_not_quoted(letter):
         ("Dear all,\n\nWho leads the fair?\nAnn Berg", ["Ann Berg"]),
     ],
 )
-def test_names_that_sign_nothing_are_quoted(text, said):
+def test_names_that_are_not_signatures_are_quoted(text, said):
     assert [text[one.start : one.end] for one in statements(source(1, text))] == said
 
 
-def test_chunk_of_many_short_lines_is_read_at_once():
+def test_chunk_of_many_short_lines_is_read_quickly():
     """Not in quadratic time: a chunk may have ten thousand lines."""
     assert len(statements(source(1, "Dear all,\n" + "Red\n" * 10_000))) > 0
 
@@ -330,7 +330,7 @@ def test_a_word_above_a_list_is_its_heading_and_not_quoted():
     assert found["- No dogs"].heading == "Decisions"
 
 
-def test_row_is_quoted_beside_a_sentence_that_answers_as_likely():
+def test_row_is_quoted_beside_an_equally_likely_sentence():
     text = (
         "假期 | 天数\n年假 | 满一年7天，最多15天\n病假 | 10天\n\n"
         "年假可结转最多5天。\n\n请年假须提前两天申请。"

@@ -30,7 +30,7 @@ def test_other_language_uses_the_confidence_of_search():
     assert isinstance(ask("How many days of annual leave?", [unsure])[0], Abstained)
 
 
-def test_other_language_answers_where_the_own_does_not():
+def test_other_language_answers_if_the_language_of_the_question_does_not():
     chat = ExtractiveChatModel(Reader("二十五天"))
     sources = [LEAVE, ZH]
     content, order = content_of(
@@ -40,7 +40,7 @@ def test_other_language_answers_where_the_own_does_not():
     assert order == (3,)
 
 
-def test_other_language_is_not_read_where_the_own_answers():
+def test_other_language_is_not_read_if_the_language_of_the_question_answers():
     reader = Reader("leave")
     ask_with = ExtractiveChatModel(reader).stream
     own = request("How many days of annual leave?", [LEAVE])
@@ -61,7 +61,7 @@ class Across:
         return self.found
 
 
-def test_other_language_is_searched_only_when_the_own_does_not_answer():
+def test_other_language_is_searched_only_if_the_first_does_not_answer():
     across = Across(replace(ZH, number=2, language="zh", confidence=0.9))
     asked = request("How many days of annual leave?", [replace(LEAVE, language="en")])
     content, _ = content_of(
@@ -93,7 +93,7 @@ def test_unsure_answer_gives_way_to_a_likelier_one_in_the_other_language(odds, i
     assert own in content.partition(other)[2 * is_asked]
 
 
-def test_words_count_in_translation_in_the_other_language():
+def test_translated_words_count_in_the_other_language():
     english = source(
         1, "Pets are not allowed. The deposit is returned after a month.", title="Lease"
     )
@@ -112,7 +112,7 @@ def test_several_parts_search_the_other_language_once():
     asked = request("Who paints the fence? How long does the oven bake?", [CATS])
     assert len(list(ExtractiveChatModel().stream(replace(asked, search_across=across)))) == 1
     assert across.calls == 1
-    # Each part without an answer asks; the first call is remembered.
+    # Each part without an answer needs the search; its result is reused.
     found = replace(ZH, number=1, language="zh")
     across = Across(found)
     asked = request("Who paints the fence? How long does the oven bake?", [found])
@@ -124,7 +124,7 @@ def test_several_parts_search_the_other_language_once():
     ("said", "is_answer"),
     [("General manager: Ivo Brandsma", True), ("Duty manager: Ivo Brandsma", False)],
 )
-def test_office_is_named_in_whole(said, is_answer):
+def test_office_in_question_must_match_as_a_whole(said, is_answer):
     chat = ExtractiveChatModel(Reader("manager"))
     sources = [source(1, said)]
     _, order = content_of(list(chat.stream(request("总经理是谁？", sources, "zh"))), sources)

@@ -70,11 +70,11 @@ def test_parts_are_questions_of_their_own(question: str, parts: tuple[str, ...])
         ("When was 3.9 out, and which SQL does it need?", "3.9 out which SQL does it need?"),
     ],
 )
-def test_part_gets_the_subject_of_the_first_where_it_has_none(question: str, searched: str) -> None:
+def test_part_without_a_subject_gets_that_of_the_first_part(question: str, searched: str) -> None:
     _, (_, second) = standalone_parts(question)
     assert second == searched
 
 
-def test_part_that_refers_back_gets_what_the_first_is_about_not_the_kind_that_it_asks_for():
+def test_part_that_refers_back_gets_the_subject_but_not_the_kind_of_the_first_part():
     _, (_, second) = standalone_parts("Which day is the next weekly meeting and who chairs it?")
     assert second == "next weekly meeting who chairs it?"

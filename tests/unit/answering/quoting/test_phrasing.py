@@ -30,7 +30,7 @@ from portal.answering.quoting.statements import Statement
         ("Sat 9–17", "Saturday 9–17"),
     ],
 )  # fmt: skip
-def test_addresses_are_called_so(text: str, read: str) -> None:
+def test_addresses_are_labelled_as_addresses(text: str, read: str) -> None:
     assert as_read(text) == read
 
 

@@ -89,7 +89,7 @@ HANDBOOK = """第一章 休假
         ("Until when is the desk open?", Wanted.UNTIL),
     ],
 )
-def test_kind_of_answer_is_read_off_the_question(question: str, wanted: Wanted) -> None:
+def test_kind_of_answer_is_read_from_the_question(question: str, wanted: Wanted) -> None:
     assert find_wanted(question) is wanted
 
 
@@ -129,7 +129,7 @@ def test_kind_of_answer_is_read_off_the_question(question: str, wanted: Wanted) 
         ("行李限重多少？", "行李限20kg以内", "行李须在前台登记"),
     ],
 )
-def test_statement_without_the_kind_that_is_wanted_is_no_answer(
+def test_statement_without_the_wanted_kind_cannot_answer(
     question: str, answers: str, does_not: str
 ) -> None:
     wanted = find_wanted(question)
@@ -139,7 +139,7 @@ def test_statement_without_the_kind_that_is_wanted_is_no_answer(
 
 @pytest.mark.parametrize("wanted", Wanted)
 @pytest.mark.parametrize("numerals", ["4", "一", "4 ", "4,", "4一"])
-def test_thousands_of_numerals_are_soon_read(wanted: Wanted, numerals: str) -> None:
+def test_thousands_of_numerals_are_read_quickly(wanted: Wanted, numerals: str) -> None:
     """Not in exponential time, which would stop the process."""
     assert can_hold(wanted, numerals * 2000, "") in {True, False}
 
@@ -168,9 +168,9 @@ def test_headings_headers_and_introductions_are_context_not_statements() -> None
         ("Handbook › Network", (2, 2), ["Handbook\nNetwork", "Handbook\nLeave"]),
         ("Handbook › Network", (2, 3), ["Handbook\nNetwork", "Handbook\nNetwork\nLeave"]),
         ("Handbook › Network", (2, 1), ["Handbook\nNetwork", "Leave"]),
-        # A document without a heading of the first level.
+        # The document has no heading of the first level.
         ("Network", (2, 2), ["Network", "Leave"]),
-        # A chunk that goes on with a section.
+        # The chunk continues a section.
         ("Handbook › Before", (2, 2), ["Handbook\nNetwork", "Handbook\nLeave"]),
     ],
 )
@@ -185,7 +185,7 @@ def test_statement_is_under_its_own_headings_and_no_earlier_ones(above, levels, 
     assert [each.context for each in statements(one)] == contexts
 
 
-def test_numbered_chinese_line_reads_as_a_heading_where_none_is_known() -> None:
+def test_numbered_chinese_line_is_a_heading_if_none_is_known() -> None:
     text = "一、预订\n会议室最早可提前 14 天预订。\n\n二、报修\n设备故障请联系行政部。"
     found = statements(source(1, text))
     assert [text[each.start : each.end] for each in found] == [
@@ -195,7 +195,7 @@ def test_numbered_chinese_line_reads_as_a_heading_where_none_is_known() -> None:
     assert [each.context for each in found] == ["一、预订", "二、报修"]
 
 
-def test_short_line_of_its_own_reads_as_a_heading_where_none_is_known() -> None:
+def test_short_line_of_its_own_is_a_heading_if_none_is_known() -> None:
     text = "Parking\n\nPark behind the building. Visitors call extension 4711."
     found = statements(source(1, text))
     assert text[found[0].start : found[0].end] == "Park behind the building."
@@ -208,7 +208,7 @@ def test_numbered_section_below_a_marked_title_is_a_heading() -> None:
     assert one.context == "二、住宿"
 
 
-def test_line_on_top_that_repeats_the_name_of_a_text_file_is_its_title() -> None:
+def test_first_line_that_repeats_the_file_name_is_the_title() -> None:
     text = "Visitors and parking, Rotterdam site\n\nSpaces P1 to P20 are for visitors."
     for title, count in (("visitors-and-parking", 1), ("office-rules", 2)):
         assert len(statements(source(1, text, title=title))) == count
@@ -221,7 +221,7 @@ def test_line_on_top_that_repeats_the_name_of_a_text_file_is_its_title() -> None
         ("How soon do I get the money back?", "Refunds are paid after five days."),
     ],
 )
-def test_question_for_a_span_is_answered_by_a_duration(question: str, statement: str) -> None:
+def test_question_about_a_period_is_answered_by_a_duration(question: str, statement: str) -> None:
     assert find_wanted(question) is Wanted.DURATION
     assert can_hold(Wanted.DURATION, statement, question)
     assert not can_hold(Wanted.DURATION, "Report it to the desk.", question)
@@ -291,7 +291,7 @@ def test_question_for_a_span_is_answered_by_a_duration(question: str, statement:
         ("年假可以结转到什么时候？", "结转的年假须在次年 4 月 30 日前用完。", True),
         ("年假可以结转到什么时候？", "满 1 年 | 4 天", False),
         ("Until when is the desk open?", "It is open from 8:00 to 18:30.", True),
-        # Amounts and days are no telephone numbers, sizes and amounts no counts.
+        # Amounts and days are not telephone numbers, and sizes and amounts are not counts.
         ("财务的分机号是多少？", "- 3000元到12000元：裘怀瑾", False),
         ("财务的分机号是多少？", "财务：裘怀瑾，8025", True),
         ("What is Tarek's extension?", "Tarek; 4 Sep 2026; 12 December 2025; 2025-09-04", False),
@@ -302,14 +302,12 @@ def test_question_for_a_span_is_answered_by_a_duration(question: str, statement:
         ("T05的证书管几年？", "编号: T05; 3月25日  上半年; 9月23日  下半年", False),
         ("谁带班？", "6月21日 日期; 魏国栋 姓名; 13900006638 手机", True),
         ("谁带班？", "夜间 时段; 高压室 位置", False),
-        # The figure of the question is not what is asked for.
+        # The figure in the question is not the one asked for.
         ("140 L 的冰箱噪音多少分贝？", "冰箱 140 L，745 元", False),
         ("140 L 的冰箱噪音多少分贝？", "冰箱 140 L，42 dB", True),
     ],
 )
-def test_statement_holds_the_kind_that_is_asked_for(
-    question: str, statement: str, holds: bool
-) -> None:
+def test_statement_contains_the_kind_asked_for(question: str, statement: str, holds: bool) -> None:
     assert can_hold(find_wanted(question), statement, question) is holds
 
 
@@ -323,11 +321,11 @@ def test_statement_holds_the_kind_that_is_asked_for(
         ("打印机坏了咋办", ["打印机", "坏"]),
     ],
 )
-def test_words_are_those_that_name_something(question: str, words: list[str]) -> None:
+def test_content_words_are_those_that_name_something(question: str, words: list[str]) -> None:
     assert [one.text for one in content_words(question)] == words
 
 
-def test_question_is_read_in_written_words() -> None:
+def test_spoken_words_are_read_as_written_ones() -> None:
     assert as_question("打印机坏了咋办") == "打印机坏了怎么办？"
 
 
@@ -342,7 +340,7 @@ def test_question_is_read_in_written_words() -> None:
         ("号码是多少？", "号码是多少？"),
     ],
 )
-def test_number_of_a_telephone_or_room_is_asked_for_as_documents_write_it(
+def test_number_words_are_dropped_from_questions_about_phones_and_rooms(
     question: str, asked: str
 ) -> None:
     assert without_number_words(question) == asked
@@ -367,7 +365,7 @@ def test_number_of_a_telephone_or_room_is_asked_for_as_documents_write_it(
         ("High temperatures?", "High temperatures?"),
     ],
 )
-def test_greeting_is_no_part_of_a_question(asked: str, question: str) -> None:
+def test_greeting_is_removed_from_a_question(asked: str, question: str) -> None:
     assert without_greeting(asked) == question
 
 
@@ -400,14 +398,14 @@ def test_dates_are_found_as_written(text: str, dates: list[str]) -> None:
         ("What is the daily allowance?", "The daily allowance is 28 euros.", True),
     ],
 )
-def test_answer_is_of_the_kind_that_is_asked_for(
+def test_measure_in_a_statement_is_of_the_kind_asked_for(
     question: str, statement: str, holds: bool
 ) -> None:
     assert can_hold(find_wanted(question), statement, question) is holds
 
 
 @pytest.mark.parametrize("question", ["报销一共分几步？", "报销分几个步骤", "每一步做什么"])
-def test_steps_are_asked_for_as_a_list(question):
+def test_question_about_steps_asks_for_a_list(question):
     assert asks_for_list(question, is_numbered=True)
     assert find_wanted(question) is not Wanted.COUNT
     assert not {"步", "几步", "一步", "每"} & {word.text for word in content_words(question)}

@@ -1,4 +1,4 @@
-"""Documents whose titles only figures tell apart: which is quoted first, and how they are shown."""
+"""Documents whose titles differ only in figures: which is quoted first, and how they are shown."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ def test_newer_version_is_quoted_first_and_both_below_their_titles() -> None:
         ("2025-11 纪要", "2026-02 纪要"),
     ],
 )
-def test_newest_is_told_by_the_year_wherever_it_stands(older: str, newer: str) -> None:
+def test_newest_version_is_found_by_the_year_anywhere_in_the_title(older: str, newer: str) -> None:
     content = answer("每天补助多少？", replace(OLD, title=older), replace(NEW, title=newer))
     assert content.index("80元") < content.index("60元")
 
 
-def test_documents_of_other_names_are_quoted_by_likelihood_without_titles() -> None:
+def test_documents_with_other_names_are_quoted_by_likelihood_without_titles() -> None:
     other = source(2, "每天补助80元。", title="展会指南2026")
     content = answer("每天补助多少？", OLD, other)
     assert content.index("60元") < content.index("80元")
     assert "**" not in content
 
 
-def test_last_year_is_asked_of_the_document_of_that_year() -> None:
+def test_question_about_last_year_is_answered_by_the_document_of_that_year() -> None:
     content = answer("去年每天补助多少？", OLD, NEW)
     assert "60元" in content
     assert "80元" not in content
     assert "80元" in answer("今年每天补助多少？", OLD, NEW)
 
 
-def test_year_without_a_document_is_asked_as_it_was_written() -> None:
+def test_relative_year_without_a_document_is_unchanged() -> None:
     assert "60元" in answer("今年每天补助多少？", OLD)

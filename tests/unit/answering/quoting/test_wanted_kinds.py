@@ -1,4 +1,4 @@
-"""The wanted kind of answer in what is quoted."""
+"""The kind of answer that a question wants, in questions and quotations."""
 
 from __future__ import annotations
 
@@ -73,9 +73,7 @@ def test_statement_without_the_signs_of_the_wanted_kind_is_less_likely(
         ("转账多少？", Wanted.NUMBER),
     ],
 )
-def test_word_of_a_kind_asks_for_it_only_where_it_is_what_is_asked(
-    question: str, wanted: Wanted
-) -> None:
+def test_word_of_a_kind_counts_only_where_it_is_asked_for(question: str, wanted: Wanted) -> None:
     assert find_wanted(question) is wanted
 
 
@@ -92,12 +90,12 @@ def test_name_that_begins_a_sentence_is_a_person():
         ("谁付款？", "财务每周三付款。", "财务制度规定每周三付款。"),
     ],
 )
-def test_department_pays(question, by_department, unsaid):
+def test_department_counts_as_a_person(question, by_department, unsaid):
     said = (by_department, unsaid)
     assert [can_hold(Wanted.PERSON, one, question) for one in said] == [True, False]
 
 
-def test_setting_for_those_who_is_asked_for_no_person():
+def test_who_in_a_relative_clause_asks_for_no_person():
     row = "FALLBACK_LANG is the language of those without one."
     question = "Which variable sets the language of those who have none?"
     events = ExtractiveChatModel(OddsReader({row: 1.0})).stream(request(question, [source(1, row)]))
@@ -114,7 +112,7 @@ def test_row_of_many_cells_needs_more_evidence(columns, is_answered):
     assert is_quoted(OddsReader({row: -0.8}), asked) is is_answered
 
 
-def test_which_papers_is_answered_by_what_lists():
+def test_question_about_which_papers_is_answered_by_a_list():
     said = [
         "Form TR-3 is the claim form.",
         "Claims come with boarding passes, invoices, a statement.",
@@ -129,7 +127,7 @@ def test_which_papers_is_answered_by_what_lists():
 
 
 @pytest.mark.parametrize("question", ["病假工资怎么算？", "加班费如何计算", "超时了怎么算钱？"])
-def test_how_pay_is_worked_out_asks_for_an_amount_a_share_or_a_rule(question):
+def test_question_how_pay_is_calculated_wants_an_amount_a_share_or_a_rule(question):
     assert find_wanted(question) is Wanted.MONEY
     said = ("按基本工资的 80% 发放。", "按三倍工资支付。", "工资照发。", "工资按出勤天数计算。")
     assert all(can_hold(Wanted.MONEY, one, question) for one in said)
@@ -139,7 +137,7 @@ def test_how_pay_is_worked_out_asks_for_an_amount_a_share_or_a_rule(question):
 @pytest.mark.parametrize(
     "question", ["毛利率怎么算？", "两人一间，标准怎么算？", "报销费用怎么报？"]
 )
-def test_how_other_things_are_worked_out_asks_for_no_money(question):
+def test_question_how_other_things_are_calculated_wants_no_money(question):
     assert find_wanted(question) is not Wanted.MONEY
 
 
@@ -177,7 +175,7 @@ def test_how_other_things_are_worked_out_asks_for_no_money(question):
         ),
     ],
 )
-def test_kind_that_a_question_wants(wanted, questions):
+def test_wanted_kind_is_recognised(wanted, questions):
     assert {question: find_wanted(question) for question in questions} == dict.fromkeys(
         questions, wanted
     )
@@ -262,13 +260,13 @@ def test_subject_of_a_question_is_not_its_kind(question):
         ("谁值班？", ("个人自理。",), ("三个人轮流值。",)),
     ],
 )
-def test_signs_of_the_wanted_kind(question, answers, others):
+def test_statement_needs_signs_of_the_wanted_kind(question, answers, others):
     wanted = find_wanted(question)
     held = {one: can_hold(wanted, one, question) for one in (*answers, *others)}
     assert held == dict.fromkeys(answers, True) | dict.fromkeys(others, False)
 
 
-def test_row_of_many_cells_is_also_read_without_those_that_do_not_answer():
+def test_row_of_many_cells_is_also_read_with_only_the_answering_ones():
     names = "型号 | 名称 | 供电 | 协议 | 防水 | 质保(月) | 上市时间"
     cells = "G2 | 网关 | USB | Zigbee | 无 | 24 | 2025-08"
     table = source(1, f"{names}\n{cells}\n{cells.replace('G2', 'G3')}", title="产品")
@@ -276,7 +274,7 @@ def test_row_of_many_cells_is_also_read_without_those_that_do_not_answer():
     asked = request("网关G2保修多久？", [table], "zh")
     content, _ = content_of(ExtractiveChatModel(reader).stream(asked), [table])
     assert "| G2 | 网关 | USB | Zigbee | 无 | **24** | 2025-08 |" in content
-    # What a place or a name is cannot be seen in a cell.
+    # A cell does not show whether it is a place or a name.
     assert not is_quoted(reader, request("网关G2放在哪里？", [table], "zh"))
 
 
@@ -291,7 +289,7 @@ def test_row_of_many_cells_is_also_read_without_those_that_do_not_answer():
         ("总经理王强", True),
     ],
 )
-def test_holder_of_an_office_is_not_who_something_goes_to(said, is_held):
+def test_recipient_is_not_the_holder_of_an_office(said, is_held):
     question = "总经理是谁？" if "总" in said else "Who is the CTO?"
     assert find_wanted(question) is Wanted.HOLDER
     assert can_hold(Wanted.HOLDER, said, question) is is_held

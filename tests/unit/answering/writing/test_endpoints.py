@@ -26,7 +26,7 @@ def test_link_local_host_is_refused_however_it_is_written(host: str) -> None:
         check_address(f"http://{host}/v1")
 
 
-def test_host_of_the_machine_is_accepted() -> None:
+def test_loopback_address_is_accepted() -> None:
     assert check_address(" http://127.0.0.1:11434/v1/ ") == "http://127.0.0.1:11434/v1"
 
 

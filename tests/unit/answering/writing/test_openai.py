@@ -27,7 +27,7 @@ from tests.factories.servers.endpoint import dead_port, wait_until
 from tests.unit.answering.sources import source
 
 KEY = "sk-very-secret-4711"
-# What a busy machine may add. Each fault here would cost more than that.
+# The delay that a busy machine may add. Each fault here would cost more.
 SLACK_S = 6
 
 
@@ -51,7 +51,7 @@ def model():
 
 
 def first_word(events):
-    """Return the first event that is no moment in which a reader may leave."""
+    """Return the first event that is not a heartbeat."""
     return next(event for event in events if event != Heartbeat())
 
 
@@ -81,7 +81,7 @@ def test_each_piece_arrives_before_the_next_is_sent(model):
         assert text_of(events) == "second"
 
 
-def test_slow_endpoint_is_given_up_in_time_for_the_hits(model):
+def test_slow_endpoint_is_abandoned_at_the_first_token_timeout(model):
     with fake_chat([Pause(), "late"]) as chat:
         began = time.monotonic()
         with pytest.raises(ChatUnavailable, match=r"within 2 seconds"):
@@ -90,7 +90,7 @@ def test_slow_endpoint_is_given_up_in_time_for_the_hits(model):
         wait_until(lambda: chat.left == 1, within_s=10, complaint="the request goes on")
 
 
-def test_all_of_an_answer_has_one_time(model):
+def test_whole_answer_has_one_timeout(model):
     with fake_chat(["x", Pause(0.2)] * 50) as chat:
         began = time.monotonic()
         with pytest.raises(ChatUnavailable, match=r"within 0\.8 seconds"):
@@ -98,7 +98,7 @@ def test_all_of_an_answer_has_one_time(model):
         assert time.monotonic() - began < 0.8 + SLACK_S
 
 
-def test_dead_endpoint_reports_it_at_once_and_without_the_key(model):
+def test_dead_endpoint_is_reported_at_once_without_the_key(model):
     chat = type("Chat", (), {"url": f"http://127.0.0.1:{dead_port()}/v1"})
     began = time.monotonic()
     with pytest.raises(ChatUnavailable) as failure:
@@ -108,7 +108,7 @@ def test_dead_endpoint_reports_it_at_once_and_without_the_key(model):
     assert failure.value.status == 503
 
 
-def test_answer_that_breaks_off_is_no_whole_answer(model):
+def test_interrupted_answer_is_an_error_and_not_retried(model):
     with fake_chat(["Half an ", "answer", Die()]) as chat:
         got = []
         with pytest.raises(ChatUnavailable):
@@ -117,7 +117,7 @@ def test_answer_that_breaks_off_is_no_whole_answer(model):
         assert len(chat.requests) == 1, "what was begun must not be begun again"
 
 
-def test_clean_end_without_a_reason_to_finish_is_no_whole_answer(model):
+def test_clean_end_without_a_finish_reason_is_an_error(model):
     with fake_chat(["Half an ", "answer", Hangup()]) as chat:
         got = []
         with pytest.raises(ChatUnavailable, match="dropped the connection"):
@@ -130,14 +130,14 @@ def read_into(got, events):
         got.append(event)
 
 
-def test_what_fails_before_the_first_word_is_tried_again(model):
+def test_failure_before_the_first_word_is_retried(model):
     scripts = [[Status(503, {})], [Die()], ["There."]]
     with fake_chat(*scripts) as chat:
         assert text_of(model(chat).stream(request())) == "There."
         assert len(chat.requests) == 3
 
 
-def test_a_long_wait_that_the_endpoint_asks_for_is_not_waited(model):
+def test_long_retry_after_is_not_waited_for(model):
     with fake_chat([Status(429, {}, {"Retry-After": "60"})]) as chat:
         began = time.monotonic()
         with pytest.raises(ChatUnavailable, match="429"):
@@ -171,24 +171,24 @@ def test_an_endless_event_is_not_kept_in_memory(model):
         list(model(chat).stream(request()))
 
 
-def test_comments_and_odd_line_ends_are_no_harm(model):
+def test_comments_and_odd_line_endings_are_accepted(model):
     odd = b': ping\r\n\r\nevent: x\r\ndata: {"choices": []}\r\n\r\n'
     with fake_chat([Raw(odd), "Fine", Raw(odd)]) as chat:
         assert text_of(model(chat).stream(request())) == "Fine"
 
 
-def test_server_that_does_not_stream_is_understood(model):
+def test_server_that_does_not_stream_is_accepted(model):
     with fake_chat([Whole("All at once [1].")]) as chat:
         assert text_of(model(chat).stream(request())) == "All at once [1]."
 
 
-def test_a_page_that_is_no_api_is_reported_with_the_remedy(model):
+def test_web_page_instead_of_an_api_is_an_error(model):
     page = Status(200, b"<html>welcome</html>", {"Content-Type": "text/html"})
     with fake_chat([page]) as chat, pytest.raises(ChatUnavailable):
         list(model(chat).stream(request()))
 
 
-def test_error_of_the_endpoint_shows_no_key(model):
+def test_endpoint_error_does_not_show_the_key(model):
     body = {"error": {"message": f"Incorrect API key provided: {KEY}."}}
     with fake_chat([Status(401, body)]) as chat:
         with pytest.raises(ChatUnavailable) as failure:
@@ -220,12 +220,12 @@ def test_model_may_search_again(model):
         assert chat.requests[0][1]["tools"][0]["function"]["name"] == "search"
 
 
-def test_tools_that_it_was_not_given_are_not_run(model):
+def test_calls_of_unknown_tools_are_refused(model):
     with fake_chat([Call("rm -rf", name="shell")]) as chat, pytest.raises(ChatUnavailable):
         list(model(chat).stream(request(can_search=True)))
 
 
-def test_endpoint_that_knows_no_tools_is_asked_without(model):
+def test_endpoint_without_tools_is_asked_without_them(model):
     with fake_chat([Status(400, {"error": {"message": "tools"}})], ["Plain."]) as chat:
         one = model(chat)
         assert one.takes_tools
@@ -235,7 +235,7 @@ def test_endpoint_that_knows_no_tools_is_asked_without(model):
         assert "tools" not in chat.requests[1][1]
 
 
-def test_refusal_that_is_not_about_tools_does_not_take_them_away(model):
+def test_refusal_that_is_not_about_tools_keeps_them(model):
     with fake_chat([Status(400, {"error": {"message": "too long"}})]) as chat:
         one = model(chat)
         with pytest.raises(ChatUnavailable, match="too long"):
@@ -244,8 +244,8 @@ def test_refusal_that_is_not_about_tools_does_not_take_them_away(model):
         assert one.takes_tools
 
 
-def test_what_cannot_be_stored_is_replaced(model):
-    """NUL and lone halves; the halves of one character that come apart are put together."""
+def test_characters_that_cannot_be_stored_are_replaced(model):
+    """NUL and lone surrogates are replaced; surrogate halves that arrive separately are joined."""
     pieces = ("smile \\ud83d", "\\ude42 lone \\ud83d", " nul \\u0000.")
     sent = "".join(
         f'data: {{"choices": [{{"delta": {{"content": "{piece}"}}}}]}}\n\n' for piece in pieces
@@ -259,11 +259,11 @@ def test_what_cannot_be_stored_is_replaced(model):
         assert "\0" not in caught.value.params["reason"]
 
 
-def test_leaving_ends_the_request_at_once_even_in_silence(model):
+def test_closing_the_stream_ends_the_request_at_once_even_in_silence(model):
     with fake_chat(["Hello", Pause()]) as chat:
         events = model(chat).stream(request())
         assert first_word(events) == TextDelta("Hello")
-        # In the silence the reader gets a moment to leave.
+        # During silence, a heartbeat lets the reader leave.
         began = time.monotonic()
         assert next(events) == Heartbeat()
         assert time.monotonic() - began < HEARTBEAT_S + SLACK_S
@@ -272,7 +272,7 @@ def test_leaving_ends_the_request_at_once_even_in_silence(model):
         assert chat.left == 1
 
 
-def test_silence_before_the_first_word_can_be_left_too(model):
+def test_stream_can_be_closed_before_the_first_word(model):
     with fake_chat([Pause()]) as chat:
         events = model(chat, first_token_timeout_s=30).stream(request())
         assert next(events) == Heartbeat()
@@ -280,7 +280,7 @@ def test_silence_before_the_first_word_can_be_left_too(model):
         wait_until(lambda: chat.active == 0, within_s=10, complaint="the request goes on")
 
 
-def test_thinking_aloud_counts_as_a_sign_of_life(model):
+def test_reasoning_counts_as_a_sign_of_life(model):
     thought = b'data: {"choices": [{"delta": {"reasoning_content": "hm"}}]}\n\n'
     with fake_chat([Raw(thought), Pause(3), "Done."]) as chat:
         events = list(model(chat, first_token_timeout_s=2).stream(request()))
@@ -327,7 +327,7 @@ def test_shutting_down_ends_streams(model):
             list(events)
 
 
-def test_false_markers_of_a_model_reach_no_reader(model):
+def test_false_markers_of_a_model_are_removed(model):
     script = ["True [2", "]. False [9] and 【", "7】. ![x](http://evil/", "?q=secret) ok"]
     with fake_chat(script) as chat:
         markers = MarkerStream([source(1), source(2)])

@@ -1,4 +1,4 @@
-"""What a model is given stays within its budget, whole and in order."""
+"""A prompt stays within its budget, with whole chunks in order."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_smallest_budget_holds_the_beginning_of_the_worst_chunk(language, title,
     assert token_bound(shown) >= 40
 
 
-# Counted with the vocabularies themselves (cl100k, o200k and XLM-R), of which the largest counts.
+# The largest of the token counts by the real vocabularies (cl100k, o200k and XLM-R).
 COUNTED = [
     ("知识门户", 5),
     ("每年的年假为二十五天，需提前两周申请。", 21),
@@ -84,11 +84,11 @@ COUNTED = [
 
 
 @pytest.mark.parametrize(("text", "counted"), COUNTED)
-def test_bound_is_above_what_real_vocabularies_count(text, counted):
+def test_token_bound_is_not_below_the_counts_of_real_vocabularies(text, counted):
     assert counted <= token_bound(text) <= 4 * counted
 
 
-def test_bound_of_anything_else_is_at_least_its_bytes_or_letters():
+def test_token_bound_of_other_text_is_at_least_its_bytes_or_letters():
     assert token_bound("\U00020000" * 10) >= 40
     assert token_bound("한국어") >= 9
     assert token_bound("XKQZW" * 20) >= 100
@@ -123,13 +123,13 @@ def test_history_keeps_the_last_turns_within_its_budget():
     assert prompt.within_budget(turns, 0) == (turns[-1],)
 
 
-def test_history_brings_no_markers_of_another_register():
+def test_markers_of_earlier_answers_are_removed_from_the_history():
     turns = [Turn("user", "Why [1]?"), Turn("assistant", "So [1], `x[1]`."), Turn("user", "And?")]
     kept = prompt.within_budget(turns, 1000)
     assert [turn.content for turn in kept] == ["Why [1]?", "So , `x[1]`.", "And?"]
 
 
-def test_exchange_about_a_search_holds_numbers_and_no_text_of_documents():
+def test_search_exchange_contains_numbers_but_no_text_of_documents():
     call = SearchCall("call_1", "“年假”")
     asked, said = prompt.tool_exchange(call, [source(4, "Secret text.")])
     assert asked["tool_calls"][0]["function"]["arguments"] == '{"query": "“年假”"}'

@@ -1,4 +1,4 @@
-"""Fixtures of these tests."""
+"""A fake endpoint, and embedders that use it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def endpoint() -> Iterator[FakeEndpoint]:
         yield running
 
 
-# What a busy machine may add. All faults here would cost 2.5 seconds or more.
+# The delay that a busy machine may add. All faults here would cost 2.5 seconds or more.
 SLACK_S = 1.5
 
 

@@ -1,4 +1,4 @@
-"""Endpoints that fail, hang or answer nonsense."""
+"""Endpoints that fail, hang or return nonsense."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_question_waits_no_longer_than_the_timeout(endpoint, fault):
     assert time.monotonic() - started < 0.4 + SLACK_S
 
 
-def test_server_that_takes_the_connection_and_says_nothing_is_left_in_time():
+def test_silent_server_is_abandoned_in_time():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
         client = OpenAIEmbedder(model="m", dimensions=4, api_base=url, timeout_s=0.3)
@@ -84,14 +84,14 @@ def test_name_server_that_is_gone_costs_no_more_than_the_timeout(monkeypatch):
     assert asked.is_set()
 
 
-def test_name_that_is_not_known_is_reported():
+def test_unknown_host_name_is_reported():
     client = OpenAIEmbedder(model="m", dimensions=4, api_base="http://embedder.invalid/v1")
     with pytest.raises(EmbedderUnavailable, match=r"embedder\.invalid.*cannot be reached"):
         client.embed_query("a")
 
 
 def test_endpoint_whose_certificate_has_expired_is_not_trusted(tmp_path, monkeypatch):
-    """Nor one that nobody has signed: nothing is sent to it, and the reason is said."""
+    """Nothing is sent to it, and the error names the certificate as the reason."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.now(UTC)
@@ -113,7 +113,7 @@ def test_endpoint_whose_certificate_has_expired_is_not_trusted(tmp_path, monkeyp
         key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
         + certificate.public_bytes(pem)
     )
-    # It would be trusted, were it not too old.
+    # Trust the certificate, so that its age is the only fault.
     monkeypatch.setenv("SSL_CERT_FILE", str(file))
     received = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -145,7 +145,7 @@ def test_unreachable_endpoint_is_named_with_its_address():
 
 
 @pytest.mark.parametrize("address", ["ftp://host/v1", "localhost", "http://[::1", "http://:x/"])
-def test_address_that_is_none_is_reported_at_once(address):
+def test_invalid_address_is_reported_at_once(address):
     client = OpenAIEmbedder(model="m", dimensions=4, api_base=address, sleep=None)
     with pytest.raises(EmbedderUnavailable, match="begins with http"):
         client.embed_chunks(["a"])
@@ -182,7 +182,7 @@ def test_probe_that_fails_opens_the_breaker_again(endpoint):
         client.embed_query("a")
 
 
-def test_half_open_breaker_holds_everyone_back_but_the_probe():
+def test_half_open_breaker_lets_only_the_probe_through():
     now = [0.0]
     breaker = CircuitBreaker(failures=1, pause_s=10, clock=lambda: now[0])
     breaker.failed()
@@ -219,7 +219,7 @@ def test_wrong_dimension_is_refused(endpoint):
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_answers_outside_the_protocol_are_refused(endpoint, body, said):
+def test_responses_outside_the_protocol_are_refused(endpoint, body, said):
     endpoint.always = Reply(body=body)
     with pytest.raises(InvalidEmbedding, match=said):
         embedder(endpoint).embed_query("a")
@@ -266,7 +266,7 @@ def test_endless_body_is_left(endpoint):
     ],
     ids=lambda reply: f"{reply.status} {str(reply.body)[:20]}",
 )
-def test_reasons_are_known_to_the_translators(endpoint, reply):
+def test_failure_reasons_can_be_translated(endpoint, reply):
     endpoint.always = reply
     with pytest.raises((EmbedderUnavailable, InvalidEmbedding)) as caught:
         embedder(endpoint).embed_query("a")
@@ -274,7 +274,7 @@ def test_reasons_are_known_to_the_translators(endpoint, reply):
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:{port}/v1", "no address"])
-def test_reasons_without_an_answer_are_known_to_the_translators(address):
+def test_failure_reasons_without_a_response_can_be_translated(address):
     client = OpenAIEmbedder(
         model="m", dimensions=4, api_base=address.format(port=dead_port()), timeout_s=1
     )

@@ -31,7 +31,7 @@ def test_chunks_are_sent_in_batches_and_come_back_in_order(endpoint):
     assert body["dimensions"] == 4
 
 
-def test_vectors_without_an_index_are_taken_in_their_order(endpoint):
+def test_vectors_without_an_index_are_used_in_their_order(endpoint):
     data = [{"embedding": [1, 0, 0, 0]}, {"embedding": [0, 1, 0, 0]}]
     endpoint.replies = [Reply(body={"data": data})]
     assert embedder(endpoint).embed_chunks(["a", "b"]).argmax(axis=1).tolist() == [0, 1]
@@ -44,7 +44,7 @@ def test_no_request_is_sent_without_chunks(endpoint):
     assert client.embed_query("a").shape == (4,)
 
 
-def test_chunks_are_tried_again_while_the_endpoint_is_busy(endpoint):
+def test_chunks_are_retried_while_the_endpoint_is_busy(endpoint):
     pauses = []
     endpoint.replies = [Reply(429, headers={"Retry-After": "7"}), Reply(503), Reply(502)]
     vectors = embedder(endpoint, sleep=pauses.append).embed_chunks(["a"])
@@ -71,7 +71,7 @@ def test_chunks_are_retried_as_often_as_the_setting_says(endpoint, max_retries):
     assert len(endpoint.requests) == 1 + max_retries
 
 
-def test_question_is_never_tried_again(endpoint):
+def test_query_is_never_retried(endpoint):
     endpoint.always = Reply(503, headers={"Retry-After": "1"})
     with pytest.raises(EmbedderUnavailable, match="answered 503"):
         embedder(endpoint, sleep=None).embed_query("a")
@@ -85,7 +85,7 @@ def test_unknown_dimensions_are_asked_of_the_endpoint_once(endpoint):
     assert "dimensions" not in endpoint.requests[0][2]
 
 
-def test_unknown_dimensions_of_a_hanging_endpoint_cost_no_more_than_a_question(endpoint):
+def test_unknown_dimensions_of_a_hanging_endpoint_take_no_longer_than_a_query(endpoint):
     endpoint.delay_s = 5
     started = time.monotonic()
     with pytest.raises(EmbedderUnavailable):
@@ -93,7 +93,7 @@ def test_unknown_dimensions_of_a_hanging_endpoint_cost_no_more_than_a_question(e
     assert time.monotonic() - started < 0.3 + SLACK_S
 
 
-def test_vectors_cut_to_fewer_dimensions_have_a_name_of_their_own(endpoint):
+def test_model_with_fewer_dimensions_has_its_own_name(endpoint):
     assert embedder(endpoint, dimensions=4).name != embedder(endpoint, dimensions=None).name
 
 
@@ -132,7 +132,7 @@ def test_many_threads_ask_at_the_same_time(endpoint):
     )
 
 
-def test_questions_given_up_leave_no_threads_behind(endpoint):
+def test_abandoned_queries_leave_no_threads_behind(endpoint):
     endpoint.delay_s = 5
     client = embedder(endpoint, timeout_s=0.05, breaker=CircuitBreaker(failures=1000))
     for _ in range(10):
@@ -168,7 +168,7 @@ def test_forked_child_opens_its_own_connections(endpoint):
     assert client.embed_query("c").shape == (4,)
 
 
-def test_closing_ends_a_question_that_hangs(endpoint):
+def test_closing_ends_a_hanging_query(endpoint):
     endpoint.delay_s = 5
     client = embedder(endpoint, timeout_s=30)
     with ThreadPoolExecutor(1) as threads:

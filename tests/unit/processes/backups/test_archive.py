@@ -63,7 +63,7 @@ def test_archive_round_trip(path: Path) -> None:
     with open_archive(path) as backup:
         backup.verify()
         assert replace(backup.manifest, members={}) == MANIFESTO
-        for _ in range(2):  # More than once, each time from its beginning.
+        for _ in range(2):  # It can be read again, each time from the beginning.
             with backup.open(DATABASE) as dump:
                 assert dump.read() == DUMP
         assert backup.secret_key() == KEY.decode()
@@ -77,10 +77,10 @@ def test_backup_has_mode_600_and_is_a_plain_tar(path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [0, 1, 511, 512, 100_000, 1024 * 1000, -1024, -1025, -3000])
-def test_a_file_that_was_cut_off_is_refused(path: Path, kept: int) -> None:
+def test_truncated_file_is_refused(path: Path, kept: int) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[:kept])
-    if kept == -1024:  # The two blocks of zeros at the end say nothing.
+    if kept == -1024:  # The two blocks of zeros at the end carry no information.
         return check(path)
     with pytest.raises(BackupRefused):
         check(path)
@@ -89,7 +89,7 @@ def test_a_file_that_was_cut_off_is_refused(path: Path, kept: int) -> None:
 
 @pytest.mark.parametrize("name", [DATABASE, SECRET_KEY, MANIFEST])
 @pytest.mark.parametrize("place", [0.0, 0.5, 0.999])
-def test_a_bit_that_turned_is_noticed(path: Path, name: str, place: float) -> None:
+def test_flipped_bit_is_noticed(path: Path, name: str, place: float) -> None:
     with tarfile.open(path) as tar:
         member = tar.getmember(name)
     at = member.offset_data + int(place * member.size)
@@ -126,7 +126,7 @@ def hostile(name: str = DATABASE, **changes: object) -> tarfile.TarInfo:
     ],
     ids=lambda member: f"{member.name!a}-{member.type.decode()}",
 )
-def test_a_member_that_no_backup_has_is_refused_and_nothing_is_written(
+def test_unexpected_member_is_refused_and_nothing_is_written(
     path: Path, tmp_path: Path, member: tarfile.TarInfo
 ) -> None:
     before = sorted(tmp_path.rglob("*"))
@@ -183,7 +183,7 @@ def test_a_compressed_file_is_not_unpacked(path: Path, tmp_path: Path, mode: str
         lambda _told: b"{}",
     ],
 )
-def test_a_manifest_that_makes_no_sense_is_refused(change: Callable[[bytes], bytes]) -> None:
+def test_invalid_manifest_is_refused(change: Callable[[bytes], bytes]) -> None:
     told = MANIFESTO.to_json()
     assert change(told) != told
     with pytest.raises(BackupRefused, match="manifest"):

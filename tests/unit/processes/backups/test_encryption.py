@@ -1,4 +1,4 @@
-"""Encrypted backups: opened by their key alone, whole or refused, and nothing of them in plain."""
+"""Encrypted backups: opened only with their key, whole or refused, and never in plain on disk."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from portal.settings import load_settings
 from tests.unit.processes.backups.test_archive import KEY, MANIFESTO
 
 PASSPHRASE = "correct horse battery staple"
-# No compression makes it small, and it is longer than what pipes and buffers hold.
+# Random bytes do not compress, and these are longer than any pipe or buffer.
 DUMP = b"words of a private document " + os.urandom(3_000_000)
 
 
@@ -88,7 +88,7 @@ def test_an_encrypted_backup_opens_with_its_key_as_often_as_needed(
         assert backup.secret_key() == KEY.decode()
 
 
-def test_age_finds_the_same_tar_in_it(sealed: tuple[Path, Path], tmp_path: Path) -> None:
+def test_age_decrypts_it_to_the_same_tar(sealed: tuple[Path, Path], tmp_path: Path) -> None:
     path, secret = sealed
     assert path.read_bytes().startswith(b"age-encryption.org/v1\n-> X25519 ")
     plain = tmp_path / "portal.tar"
@@ -105,7 +105,7 @@ def test_armored_files_of_age_open_as_well(sealed: tuple[Path, Path], tmp_path: 
     check(armored, key)
 
 
-def test_a_passphrase_opens_what_it_was_written_with_and_no_other_does(tmp_path: Path) -> None:
+def test_only_its_own_passphrase_opens_a_backup(tmp_path: Path) -> None:
     # One test: each use of a passphrase takes a second, on purpose.
     path, secret = tmp_path / "portal.tar.age", tmp_path / "secret"
     secret.write_text(f"{PASSPHRASE}\n", encoding="utf-8")
@@ -127,7 +127,7 @@ def test_no_plain_text_is_on_disk_during_writing(
     copy = Writer._copy
 
     def look(writer: Writer, content: io.BufferedIOBase, note: Callable[[int], None]) -> object:
-        # Also what has no name any more.
+        # Include files that no longer have a name.
         for descriptor in Path("/proc/self/fd").iterdir():
             try:
                 if descriptor.is_file():
@@ -144,7 +144,7 @@ def test_no_plain_text_is_on_disk_during_writing(
 
 
 @pytest.mark.parametrize("kept", [0, 30, 100, 200, 300, 1_000_000, -1, -70_000])
-def test_a_file_that_was_cut_off_is_refused(sealed: tuple[Path, Path], kept: int) -> None:
+def test_truncated_file_is_refused(sealed: tuple[Path, Path], kept: int) -> None:
     path, secret = sealed
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(BackupRefused):
@@ -152,7 +152,7 @@ def test_a_file_that_was_cut_off_is_refused(sealed: tuple[Path, Path], kept: int
 
 
 @pytest.mark.parametrize("at", [40, 70, 130, 100_000, 2_000_000, -1])
-def test_a_bit_that_turned_is_noticed(sealed: tuple[Path, Path], at: int) -> None:
+def test_flipped_bit_is_noticed(sealed: tuple[Path, Path], at: int) -> None:
     path, secret = sealed
     damaged = bytearray(path.read_bytes())
     damaged[at] ^= 1
@@ -170,7 +170,7 @@ def test_another_key_opens_nothing(sealed: tuple[Path, Path]) -> None:
         pass
 
 
-def test_missing_or_needless_key_is_reported_with_advice(
+def test_missing_or_unneeded_key_is_reported_with_advice(
     sealed: tuple[Path, Path], tmp_path: Path
 ) -> None:
     path, secret = sealed
@@ -210,7 +210,7 @@ def test_full_disk_is_reported_as_such(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_interrupted_it_leaves_nothing(tmp_path: Path) -> None:
+def test_interrupted_backup_leaves_no_file(tmp_path: Path) -> None:
     def interrupt(_file: IO[bytes]) -> None:
         raise KeyboardInterrupt
 
@@ -228,7 +228,7 @@ def test_file_too_large_for_memory_is_refused_with_advice(
     assert not list(tmp_path.iterdir())
 
 
-def test_key_files_that_make_no_sense_are_refused_without_repeating_them(tmp_path: Path) -> None:
+def test_invalid_key_files_are_refused_without_repeating_them(tmp_path: Path) -> None:
     file = tmp_path / "key"
     identity = str(x25519.Identity.generate())
     for content in (identity[:-1], "# only a comment\n", "AGE-SECRET-KEY-1HUNTER2", "\0\xff" * 99):
@@ -247,14 +247,14 @@ def test_key_files_that_make_no_sense_are_refused_without_repeating_them(tmp_pat
         encryption.read_key(identity=file, passphrase_file=file)
 
 
-def test_keys_do_not_show_when_they_are_printed() -> None:
+def test_keys_are_not_shown_when_printed() -> None:
     identity = x25519.Identity.generate()
     shown = repr([Key(passphrase=PASSPHRASE), Key(identities=(identity,))])
     assert PASSPHRASE not in shown
     assert "AGE-SECRET-KEY" not in shown
 
 
-def test_recipients_are_public_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recipients_must_be_public_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = [str(x25519.Identity.generate().to_public()) for _ in range(2)]
     monkeypatch.setenv("PORTAL_BACKUP__RECIPIENTS", ", ".join(keys))
     assert load_settings().backup.recipients == tuple(keys)

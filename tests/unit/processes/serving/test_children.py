@@ -24,7 +24,7 @@ def main():
 """
 
 
-def test_child_does_not_look_for_garbage_at_its_end(tmp_path: Path) -> None:
+def test_child_does_not_collect_garbage_at_exit(tmp_path: Path) -> None:
     (tmp_path / "brief_program.py").write_text(_PROGRAM)
     found = subprocess.run(
         [sys.executable, "-m", children.__name__, str(os.getpid()), "brief_program:main"],

@@ -1,4 +1,4 @@
-"""Limit how many answers run at once, for all users and for one."""
+"""Limits on answers running at once, for all users and for each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions that are suggested by documents."""
+"""Questions that documents suggest."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from portal.domain.documents import Heading
 from portal.services.answers.suggested_questions import suggest
 
 
-def test_a_document_asks_first_itself() -> None:
+def test_questions_in_a_document_come_first() -> None:
     headings = [Heading(1, "Orbit", 0), Heading(2, "Billing", 12), Heading(2, "Can I cancel?", 40)]
     body = "Orbit\n\nBilling\n\nOnce a month.\n\nCan I cancel?\n\nAt any time."
     assert suggest("Orbit", body, headings) == [
@@ -15,12 +15,12 @@ def test_a_document_asks_first_itself() -> None:
     ]
 
 
-def test_cells_of_tables_are_not_asked_for() -> None:
+def test_table_cells_suggest_no_questions() -> None:
     body = "Fire\n\nEmergency | Shanghai | London\nFire | 119 | 999"
     assert suggest("Safety", body, [Heading(1, "Safety", 0)]) == []
 
 
-def test_headings_stand_in_a_sentence() -> None:
+def test_headings_are_part_of_a_sentence() -> None:
     names = ("First aid", "API keys", "Deploying to Orbit", "Orbit")
     headings = [Heading(2, name, 0) for name in names]
     assert suggest("Guide", "Sign in to Orbit.", headings) == [
@@ -37,7 +37,7 @@ def test_headings_stand_in_a_sentence() -> None:
     ], "people do not say the name of a file"
 
 
-def test_only_rules_are_asked_what_they_rule() -> None:
+def test_only_documents_with_rules_are_asked_for_rules() -> None:
     headings = [Heading(2, "第二章 年假", 0)]
     assert suggest("员工手册", "", headings) == ["《员工手册》对年假有什么规定？"]
     assert suggest("周报", "", headings) == ["《周报》里关于年假是怎么说的？"]
@@ -57,7 +57,7 @@ def test_headings_that_say_little_suggest_nothing() -> None:
     assert suggest("Handbook", "", [Heading(2, name, 0) for name in names]) == []
 
 
-def test_terms_of_a_glossary_are_asked_for() -> None:
+def test_terms_of_a_glossary_suggest_questions() -> None:
     lines = "- **Chunk**: A part of a text\n- Reciprocal Rank Fusion (RRF): An algorithm\n"
     assert suggest("Terms", lines, []) == [], "a glossary has more"
     body = f"{lines}混合检索：指两种检索的结合\nNote: mind the gap"

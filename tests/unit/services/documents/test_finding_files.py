@@ -29,7 +29,7 @@ def test_known_files_are_found_in_order(tmp_path: Path) -> None:
     assert others == ["song.mp3"]
 
 
-def test_files_come_while_folders_are_still_gone_through(tmp_path: Path) -> None:
+def test_files_are_yielded_while_folders_are_still_being_listed(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "1.txt").write_bytes(b"x")
@@ -53,7 +53,7 @@ def test_unreadable_folder_is_reported_and_skipped(tmp_path: Path) -> None:
     assert told == ["b"]
 
 
-def test_folders_may_be_nested_more_deeply_than_calls(
+def test_folders_may_be_nested_deeper_than_the_recursion_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -71,10 +71,10 @@ def test_folders_may_be_nested_more_deeply_than_calls(
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
-        ("می\u200cخواهم.txt", "می\u200cخواهم.txt"),  # Persian: not to be joined.
+        ("می\u200cخواهم.txt", "می\u200cخواهم.txt"),  # Persian: keeps letters apart.
         ("क्\u200dष.txt", "क्\u200dष.txt"),  # Hindi: the half form.
         ("👩\u200d👩\u200d👧.md", "👩\u200d👩\u200d👧.md"),
-        ("\ue000外字.txt", "\ue000外字.txt"),  # Private use: signs that fonts in offices have.
+        ("\ue000外字.txt", "\ue000外字.txt"),  # Private use: characters of office fonts.
         ("gnp.\u202etxt\u202c", "gnp.txt"),
         ("a\u2066b\u200e\u200b\ufeff\u00ad.txt", "ab.txt"),
         ("nul\0, line\n, bell\a, \x9f.txt", "nul, line, bell, .txt"),
@@ -84,10 +84,10 @@ def test_folders_may_be_nested_more_deeply_than_calls(
         ("C:\\letters\\a.txt", "a.txt"),
     ],
 )
-def test_names_keep_what_is_written_and_lose_what_misleads(name: str, shown: str) -> None:
+def test_names_keep_their_letters_and_lose_misleading_characters(name: str, shown: str) -> None:
     assert clean_file_name(name) == shown
 
 
-def test_title_can_be_seen() -> None:
+def test_title_is_never_invisible() -> None:
     assert title_of("می\u200cخواهم.txt") == "می\u200cخواهم"
     assert title_of("\u200d.txt") == "\u200d.txt"

@@ -1,4 +1,4 @@
-"""What sources on the web may request, and how much they take of it."""
+"""Which addresses web sources may request, and how much they may download."""
 
 from __future__ import annotations
 
@@ -96,19 +96,19 @@ def test_operator_allows_private_networks_but_never_link_local_ones() -> None:
         "https://docs.example.org/" + "a" * 1000,
     ],
 )
-def test_address_outside_of_what_is_allowed_is_refused(address: str) -> None:
+def test_address_that_is_not_allowed_is_refused(address: str) -> None:
     settings = Settings(sources={"hosts": "docs.example.org, *.example.net"})
     with pytest.raises(PageUnavailable):
         check_url(settings.sources, address)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "169.254.169.254", "[::ffff:10.0.0.1]"])
-def test_any_host_does_not_mean_private_ones(host: str) -> None:
+def test_allowing_any_host_does_not_allow_private_ones(host: str) -> None:
     with pytest.raises(PageUnavailable):
         check_url(Settings(sources={"hosts": "*"}).sources, f"http://{host}/")
 
 
-def test_allowed_hosts() -> None:
+def test_addresses_of_allowed_hosts_are_accepted() -> None:
     settings = Settings(sources={"hosts": "docs.example.org,*.example.net,wiki:8080"}).sources
     for address in ("http://docs.example.org/a#b", "https://DOCS.example.org", "http://wiki:8080"):
         assert "#" not in str(check_url(settings, address))
@@ -120,13 +120,13 @@ def test_allowed_hosts() -> None:
 
 
 @pytest.mark.parametrize("hosts", ["https://docs.example.org", "docs.*", "a b", "docs:port", "**"])
-def test_hosts_are_names(hosts: str) -> None:
+def test_hosts_that_are_not_names_are_refused(hosts: str) -> None:
     with pytest.raises(ValueError, match="names of hosts"):
         Settings(sources={"hosts": hosts})
 
 
 class _Sockets(httpcore.MockBackend):
-    """Notes where connections go."""
+    """Records the hosts of connections."""
 
     def __init__(self) -> None:
         super().__init__([])
@@ -151,7 +151,7 @@ def connect(answers: list[list[str]]) -> None:
 
 
 def test_connection_goes_to_the_address_that_was_checked(sockets: _Sockets) -> None:
-    """A name that leads into the private network when it is asked a second time is not asked."""
+    """A name is resolved once, in case it leads into the private network the second time."""
     answers = [[PUBLIC], ["127.0.0.1"]]
     connect(answers)
     assert sockets.connected == [PUBLIC]
@@ -215,7 +215,7 @@ def test_redirects_are_followed_where_the_target_is_allowed(
         "/secret",
     ],
 )
-def test_redirect_to_what_is_not_allowed_is_refused(
+def test_redirect_to_an_address_that_is_not_allowed_is_refused(
     site: Website, downloads: Downloads, target: str
 ) -> None:
     site.replies["/robots.txt"] = Reply(b"User-agent: *\nDisallow: /secret")
@@ -225,13 +225,13 @@ def test_redirect_to_what_is_not_allowed_is_refused(
     assert site.asked() == ["/start"]
 
 
-def test_redirects_end(site: Website, downloads: Downloads) -> None:
+def test_number_of_redirects_is_limited(site: Website, downloads: Downloads) -> None:
     site.replies["/loop"] = Reply(status=307, headers={"Location": "/loop"})
     assert "redirected more than" in refusal(downloads(), site.url("/loop"))
     assert len(site.asked()) == 6
 
 
-def test_robots_are_respected(site: Website, downloads: Downloads) -> None:
+def test_robots_txt_is_respected(site: Website, downloads: Downloads) -> None:
     site.page("/open", "Open.")
     site.page("/closed/page", "Closed.")
     site.replies["/robots.txt"] = Reply(
@@ -251,7 +251,7 @@ def test_robots_are_respected(site: Website, downloads: Downloads) -> None:
 
 
 @pytest.mark.parametrize(("status", "may_read"), [(404, True), (403, True), (500, False)])
-def test_missing_robots_allow_and_failing_ones_forbid(
+def test_missing_robots_txt_allows_and_failing_one_forbids(
     site: Website, downloads: Downloads, status: int, may_read: bool
 ) -> None:
     site.page("/page", "Words.")
@@ -290,8 +290,8 @@ def test_unpacking_keeps_pieces_small() -> None:
 
 
 @pytest.mark.parametrize("path", ["/drip", "/robots.txt"])
-def test_slow_server_is_given_up(site: Website, downloads: Downloads, path: str) -> None:
-    """A byte now and then would keep any timeout for a single read from ending."""
+def test_slow_server_is_abandoned(site: Website, downloads: Downloads, path: str) -> None:
+    """A byte now and then would keep the timeout of a single read from ever expiring."""
     site.replies[path] = Reply(every_s=0.1)
     assert "took longer than 1 s" in refusal(downloads(timeout_s=1), site.url("/drip"))
 
@@ -313,7 +313,7 @@ def test_server_that_fails_is_not_asked_again(site: Website, downloads: Download
     assert site.asked() == ["/busy"]
 
 
-def test_host_has_limits_in_a_run(site: Website, downloads: Downloads) -> None:
+def test_pages_and_bytes_of_a_host_are_limited_per_run(site: Website, downloads: Downloads) -> None:
     for number in range(3):
         site.replies[f"/{number}"] = Reply(b"x" * 700_000)
     downloader = downloads(max_pages=3)
@@ -367,7 +367,7 @@ def test_feed_in_a_chinese_encoding_is_read() -> None:
         ("/a.docx", "application/octet-stream", "a.docx"),
     ],
 )
-def test_file_name_says_what_a_page_is(path: str, kind: str, name: str) -> None:
+def test_file_name_has_the_suffix_of_its_type(path: str, kind: str, name: str) -> None:
     settings = Settings(sources={"hosts": "*"}).sources
     url = check_url(settings, f"https://docs.example.org{path}")
     assert pages.file_name(url, kind) == name

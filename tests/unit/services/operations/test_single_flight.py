@@ -1,4 +1,4 @@
-"""Many who ask at once cost one answer."""
+"""Concurrent calls share one computation."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def test_concurrent_callers_share_one_result():
     assert asked == []
 
 
-def test_the_next_question_is_asked_again():
+def test_later_call_is_computed_again():
     flight: SingleFlight[int] = SingleFlight()
     answers = iter((1, 2))
     assert [flight.ask(lambda: next(answers)) for _ in range(2)] == [1, 2]
 
 
-def test_an_error_is_not_kept():
+def test_error_is_not_cached():
     flight: SingleFlight[int] = SingleFlight()
 
     def fail() -> int:

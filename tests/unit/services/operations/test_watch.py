@@ -1,4 +1,4 @@
-"""A sample of health is valid for a while; then one probe runs in the background."""
+"""A health sample is valid for a while; then one probe runs in the background."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_healthy_model_is_probed_again_after_its_ttl() -> None:
     now[0] += HEALTHY_TTL_S
     assert watch.is_healthy("m", healthy, model.probe)
     wait_for_probe(lambda: watch.is_healthy("m", healthy, model.probe), ok=False)
-    # A search has had an answer since.
+    # A search has succeeded since.
     assert watch.is_healthy("m", HealthSample(ok=True, at=now[0] + 1), model.probe)
 
 

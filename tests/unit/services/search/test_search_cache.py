@@ -1,4 +1,4 @@
-"""What results of searches are kept under, and which are kept."""
+"""The keys of cached searches, and which results are cached."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CONTEXT = SearchContext(
 
 @dataclass(frozen=True)
 class Changed:
-    """Equal to nothing that a field may hold."""
+    """A value that differs from any value of a field."""
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_items_in_a_row_are_one_list_and_code_keeps_its_lines() -> None:
     assert (code.text, code.kind) == ("x = 1\n  y = 2", BlockKind.CODE)
 
 
-def test_chosen_mark_is_the_one_that_links_lead_to() -> None:
+def test_chosen_mark_is_the_target_of_links() -> None:
     spans = [Span(0, 1), Span(2, 3), Span(4, 5)]
     (piece,) = chunk_pieces(
         Chunk(index=0, content="a a a", char_start=0, char_end=5), spans, spans[1]
@@ -73,7 +73,7 @@ def test_chosen_mark_is_the_one_that_links_lead_to() -> None:
     assert (piece.is_first, piece.first) == (True, 1)
 
 
-def test_blank_lines_part_paragraphs_and_a_mark_across_them() -> None:
+def test_blank_lines_split_paragraphs_and_a_mark_across_them() -> None:
     content = "One line\nof two. Cited.\n \n\nMore of it.\n\nLast."
     spans = [Span(content.index("Cited"), content.index(" of it"))]
     pieces = list(chunk_pieces(LaidOutText(content), spans))

@@ -40,7 +40,7 @@ def test_records_are_chunks_with_vectors_and_json(
     assert found == Document("Annual leave", id="one", metadata=metadata)
 
 
-def test_a_caller_s_metadata_is_left_as_it_is(store: PostgresVectorStore) -> None:
+def test_metadata_of_the_caller_is_not_changed(store: PostgresVectorStore) -> None:
     document = Document("text", metadata={"a": 1})
     store.add_documents([document])
     assert document.metadata == {"a": 1}
@@ -48,7 +48,9 @@ def test_a_caller_s_metadata_is_left_as_it_is(store: PostgresVectorStore) -> Non
 
 
 @for_each("dimensions", [1, 7, 2001, 4001, 16000])
-def test_any_dimension(make_store: MakeStore, dimensions: int) -> None:
+def test_vectors_of_any_dimension_are_stored_and_found(
+    make_store: MakeStore, dimensions: int
+) -> None:
     l2 = {"hnsw:space": "l2"}  # One-dimensional vectors all have the same cosine.
     store = make_store(f"of-{dimensions}", collection_metadata=l2, compared_one_by_one=1)
     vectors = np.eye(3, dimensions, dtype=np.float32) + 0.25
@@ -59,9 +61,7 @@ def test_any_dimension(make_store: MakeStore, dimensions: int) -> None:
         store.similarity_search_by_vector([1.0, 2.0, 3.0])
 
 
-def test_the_portal_s_own_collection_is_out_of_reach(
-    make_store: MakeStore, database: Database
-) -> None:
+def test_portal_collection_is_out_of_reach(make_store: MakeStore, database: Database) -> None:
     for create in (True, False):
         with pytest.raises(ValueError, match="portal"):
             make_store("portal", create_collection_if_not_exists=create)
@@ -92,7 +92,7 @@ def test_deleting_a_collection_leaves_nothing(make_store: MakeStore, database: D
     assert store.count() == 0
 
 
-def test_record_that_others_deleted_is_reported(make_store: MakeStore) -> None:
+def test_collection_deleted_by_others_is_reported(make_store: MakeStore) -> None:
     mine, theirs = make_store("shared"), make_store("shared")
     mine.add_texts(["x"])
     theirs.delete_collection()
@@ -107,7 +107,7 @@ def test_record_that_others_deleted_is_reported(make_store: MakeStore) -> None:
 
 
 @pytest.mark.parametrize("name", [5, "a\0b", "half \ud83d", "", "x" * 513])
-def test_names_that_cannot_be(make_store: MakeStore, name: Any) -> None:
+def test_invalid_names_are_refused(make_store: MakeStore, name: Any) -> None:
     with pytest.raises(ValueError, match="name"):
         make_store(name)
 
@@ -146,14 +146,14 @@ def test_a_collection_keeps_its_distance(make_store: MakeStore) -> None:
         make_store("kept", collection_metadata={"hnsw:space": "manhattan"})
 
 
-def test_a_collection_must_be_there_where_none_is_to_be_made(make_store: MakeStore) -> None:
+def test_missing_collection_is_refused_where_none_may_be_created(make_store: MakeStore) -> None:
     with pytest.raises(ValueError, match="does not exist"):
         make_store("missing", create_collection_if_not_exists=False)
     make_store("missing").add_texts(["x"])
     assert make_store("missing", create_collection_if_not_exists=False).count() == 1
 
 
-def test_relevance_is_the_caller_s_to_tell(make_store: MakeStore) -> None:
+def test_caller_may_define_the_relevance_score(make_store: MakeStore) -> None:
     store = make_store("own", relevance_score_fn=lambda distance: 1 / (1 + distance))
     store.add_texts(["leave"])
     ((_document, score),) = store.similarity_search_with_relevance_scores("leave")
@@ -175,7 +175,7 @@ def test_from_texts_and_documents(make_store: MakeStore, database: Database) -> 
 
 
 class _SlowModel(WordEmbeddings):
-    """Embed only asynchronously."""
+    """A model that embeds only asynchronously."""
 
     def embed_query(self, text: str) -> list[float]:
         raise AssertionError("held up the loop")
@@ -190,7 +190,9 @@ class _SlowModel(WordEmbeddings):
         return [super(_SlowModel, self).embed_query(text) for text in texts]
 
 
-def test_asynchronous_twins(make_store: MakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_asynchronous_methods_work_and_search_in_another_thread(
+    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = make_store("async", embedding_function=_SlowModel())
     asked_on: set[threading.Thread] = set()
     nearest = Collections.nearest

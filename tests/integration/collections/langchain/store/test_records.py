@@ -60,7 +60,7 @@ def test_records_of_a_resource_are_one_document(
     assert _rows(database, "SELECT id FROM document_chunks") == []
 
 
-def test_another_collection_s_document_is_not_deleted(
+def test_document_of_another_collection_is_not_deleted(
     make_store: MakeStore, database: Database
 ) -> None:
     make_store("theirs").add_texts(["x"], ids=["x"])
@@ -113,7 +113,7 @@ def test_a_batch_is_stored_whole_or_not_at_all(store: PostgresVectorStore) -> No
 
 
 @for_each("bad", ["", "nul\0", "half \ud800", 7, "x" * 3000])
-def test_ids_that_cannot_be(store: PostgresVectorStore, bad: Any) -> None:
+def test_invalid_ids_are_refused(store: PostgresVectorStore, bad: Any) -> None:
     with pytest.raises(ValueError, match="ID"):
         store._collection.add(ids=[bad], documents=["text"])
     with pytest.raises(ValueError, match="ID"):
@@ -121,7 +121,7 @@ def test_ids_that_cannot_be(store: PostgresVectorStore, bad: Any) -> None:
 
 
 @pytest.mark.parametrize("count", [0, -1, 1.5, "3", True])
-def test_numbers_of_results_that_cannot_be(store: PostgresVectorStore, count: Any) -> None:
+def test_invalid_numbers_of_results_are_refused(store: PostgresVectorStore, count: Any) -> None:
     store.add_texts(["Annual leave"])
     for search in (store.similarity_search, store.hybrid_search):
         with pytest.raises(ValueError, match="whole number"):
@@ -140,7 +140,7 @@ def test_more_results_than_there_are_records_may_be_asked_for(store: PostgresVec
         assert store.get(offset=count)["documents"] == []
 
 
-def test_nul_and_halves_of_characters_are_replaced(store: PostgresVectorStore) -> None:
+def test_nul_and_lone_surrogates_are_replaced(store: PostgresVectorStore) -> None:
     store.add_texts(["a\0b \ud83d"], [{"k\0": ["v\0", {"x": "\udc00"}]}], ["1"])
     (found,) = store.get_by_ids(["1"])
     assert found.page_content == "a b ?"
@@ -165,7 +165,7 @@ def test_ids_of_chunks_are_in_order() -> None:
 HOSTILE = "'; DROP TABLE users; -- \" $1 :id %s {x} \\"
 
 
-def test_hostile_words_are_only_words(store: PostgresVectorStore, database: Database) -> None:
+def test_hostile_text_is_only_text(store: PostgresVectorStore, database: Database) -> None:
     store.add_texts([HOSTILE, "plain"], [{HOSTILE: HOSTILE}, {}], [HOSTILE, "plain"])
     assert store.get_by_ids([HOSTILE])[0].page_content == HOSTILE
     assert store.get(where={HOSTILE.replace(".", ""): HOSTILE})["ids"] == [HOSTILE]
@@ -192,7 +192,7 @@ def test_hostile_words_are_only_words(store: PostgresVectorStore, database: Data
         "a = 1",
     ],
 )
-def test_filters_that_mean_nothing_are_refused(store: PostgresVectorStore, where: Any) -> None:
+def test_invalid_filters_are_refused(store: PostgresVectorStore, where: Any) -> None:
     store.add_texts(["x"], [{"a": 1}], ["one"])
     with pytest.raises(ValueError):  # noqa: PT011 - each for its own reason.
         store.similarity_search("x", filter=where)
@@ -201,7 +201,7 @@ def test_filters_that_mean_nothing_are_refused(store: PostgresVectorStore, where
     assert store.count() == 1
 
 
-def test_types_are_strict(store: PostgresVectorStore) -> None:
+def test_filters_distinguish_json_types(store: PostgresVectorStore) -> None:
     values = [1, 1.5, "1", True, None, [1, "1"], {"x": 1}]
     store.add_texts(
         [str(n) for n in range(len(values))], [{"v": v} for v in values], list("abcdefg")
@@ -228,7 +228,7 @@ def test_a_mistyped_argument_is_refused(store: PostgresVectorStore) -> None:
             call("x", filters={"a": 1})
 
 
-def test_writers_at_once_double_nothing(make_store: MakeStore) -> None:
+def test_concurrent_writers_create_no_duplicates(make_store: MakeStore) -> None:
     stores = [make_store("busy") for _ in range(4)]
     barrier = threading.Barrier(len(stores))
     failed: list[BaseException] = []

@@ -31,7 +31,7 @@ def refuse_to_embed(patch: pytest.MonkeyPatch, portal: Portal) -> None:
     patch.setattr(type(portal.services.embedder), "embed_chunks", refuse)
 
 
-def test_error_that_may_pass_is_tried_three_times_with_longer_waits(
+def test_temporary_error_is_tried_three_times_with_longer_waits(
     portal: Portal, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = store(portal)
@@ -64,7 +64,7 @@ def test_error_that_may_pass_is_tried_three_times_with_longer_waits(
     assert portal.scalars("SELECT id FROM document_revisions") == text_id
 
 
-def test_job_that_met_another_ones_lock_is_tried_again(
+def test_job_that_hits_a_deadlock_is_retried(
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = store(portal, "Budget words.")
@@ -81,7 +81,7 @@ def test_job_that_met_another_ones_lock_is_tried_again(
     assert status_of(portal, document) is DocumentStatus.READY
 
 
-def test_worker_that_seemed_dead_changes_nothing_any_more(portal: Portal) -> None:
+def test_worker_that_seemed_dead_changes_nothing(portal: Portal) -> None:
     document = store(portal)
     calls = iter(range(100))
 
@@ -100,11 +100,11 @@ def test_worker_that_seemed_dead_changes_nothing_any_more(portal: Portal) -> Non
 
 
 def die(portal: Portal, document: DocumentSummary) -> None:
-    """Leave a job as a worker that died does."""
+    """Leave a job as a worker does when it dies."""
     assert attempts.begin(portal.services, document.job_id) is not None
 
 
-def test_deadly_file_fails_after_three_deaths_and_takes_no_worker_along(
+def test_deadly_file_fails_after_three_deaths_without_killing_the_worker(
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = store(portal)
@@ -126,7 +126,7 @@ def test_deadly_file_fails_after_three_deaths_and_takes_no_worker_along(
 
 
 @pytest.mark.parametrize("end", [end_as_asked, end_of_an_error])
-def test_separate_process_that_ends_otherwise_does_not_fail_the_file(
+def test_isolated_process_that_ends_otherwise_does_not_fail_the_file(
     portal: Portal, monkeypatch: pytest.MonkeyPatch, end: Callable[..., None]
 ) -> None:
     document = store(portal)
@@ -169,7 +169,7 @@ def _is_killer(portal: Portal, document: DocumentSummary) -> bool:
     return failure is not None and failure.code == "killed_worker"
 
 
-def test_progress_after_a_death_makes_it_innocent_again(portal: Portal) -> None:
+def test_progress_after_a_death_clears_the_suspicion(portal: Portal) -> None:
     document = store(portal)
     die(portal, document)
     stops = iter([False, True])
@@ -178,7 +178,7 @@ def test_progress_after_a_death_makes_it_innocent_again(portal: Portal) -> None:
     assert not attempts.is_suspect(portal.services, document.job_id)
 
 
-def test_import_that_waits_continues_after_an_error_that_passes(
+def test_waiting_import_continues_after_a_temporary_error(
     portal: Portal, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     document = store(portal)

@@ -24,7 +24,7 @@ from tests.factories.uploads import run_apart, upload
 from tests.integration.documents.ingestion.jobs.work import LONG, job_of, status_of, store
 
 
-def test_cancelled_job_stops_reports_it_and_continues_when_tried_again(portal: Portal) -> None:
+def test_cancelled_job_stops_reports_it_and_continues_when_retried(portal: Portal) -> None:
     client = portal.client()
     document = store(portal)
     address = f"/api/knowledge/documents/{document.id}"
@@ -56,7 +56,7 @@ def test_cancelled_job_stops_reports_it_and_continues_when_tried_again(portal: P
     assert job["queued_at"] <= job["started_at"] <= job["finished_at"]
 
 
-def test_reading_again_that_fails_leaves_the_document_as_it_was_and_says_why(
+def test_failed_rereading_keeps_the_document_and_says_why(
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = portal.client()
@@ -102,7 +102,7 @@ def test_reading_again_that_fails_leaves_the_document_as_it_was_and_says_why(
         jobs.retry(portal.services, portal.admin, document.id)
 
 
-def test_file_that_would_fail_again_is_not_offered_to_be_retried(
+def test_file_that_would_fail_again_is_not_offered_for_retry(
     portal: Portal, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_args, **_options):
@@ -179,7 +179,7 @@ def test_jobs_are_listed_for_those_who_see_their_documents(
         jobs.retry(services, ada, shared.id)
 
 
-def test_pages_show_how_far_documents_are_and_what_can_be_done(portal: Portal) -> None:
+def test_pages_show_the_progress_of_documents_and_their_actions(portal: Portal) -> None:
     client = portal.client()
     document = store(portal)
     stops = iter([False, True])

@@ -36,7 +36,7 @@ def test_users_take_turns_document_by_document(portal: Portal) -> None:
     second = store(portal, "eve's second", eve).id
     assert in_turn(portal) == [many[0], first, many[1], second, *many[2:]]
 
-    # Finished jobs raise the lowest turn, so no user waits for ever.
+    # Finished jobs raise the lowest turn, so no user waits forever.
     for done in (many[0], first, many[1], second, many[2]):
         indexing.index_document(portal.services, _newest(portal, done))
     queued = [many[3], many[4], many[5]]

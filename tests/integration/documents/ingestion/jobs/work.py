@@ -25,7 +25,7 @@ def store(portal: Portal, content: str = LONG, owner: User | None = None, **how)
 
 
 def work(portal: Portal, document: DocumentSummary, queue: str = QUEUE_NAME) -> None:
-    """Run a job as a worker that fetched it does."""
+    """Run a job as a worker does after fetching it."""
     context = SimpleNamespace(should_abort=lambda: False, job=SimpleNamespace(queue=queue))
     worker._index(portal.services, document.job_id, context)
 

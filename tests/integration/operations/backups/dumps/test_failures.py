@@ -127,7 +127,7 @@ def files(directory: Path) -> set[str]:
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_a_backup_that_fails_leaves_what_was_there(
+def test_failed_backup_leaves_the_previous_one(
     full: Portal, run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     room = tmp_path / "backups"
@@ -209,7 +209,7 @@ def test_a_connection_with_tls_is_not_dumped_without_it(
     assert found == tmp_path / "pg_dump"
 
 
-def test_passwords_of_the_database_are_not_in_a_list_of_processes() -> None:
+def test_database_passwords_are_not_in_the_process_list() -> None:
     where, secrets = client_programs._connection("host=db user=portal password='a b' dbname=p")
     assert "a b" not in where
     assert secrets == {"PGPASSWORD": "a b"}

@@ -1,4 +1,4 @@
-"""A portal that is restored stands as it was at one moment."""
+"""A restored portal is as it was at one moment."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_portal_is_restored_on_another_server_as_of_one_moment(
     assert all_rows(blank_url).keys() == all_rows(database_url).keys()
 
 
-def test_an_encrypted_portal_opens_with_its_identity_alone(
+def test_encrypted_backup_opens_only_with_its_identity(
     full: Portal,
     run,
     tmp_path: Path,
@@ -156,14 +156,14 @@ def originals(services: Services) -> dict[str, bytes]:
 
 
 def versions(url: str) -> set[int]:
-    """Return the versions that are keys of caches."""
+    """Return the versions that caches use as keys."""
     query = "SELECT documents_version, corpus_version FROM collections WHERE name = 'portal'"
     with psycopg.connect(Database(url).conninfo) as connection:
         return set(connection.execute(query).fetchone() or ())
 
 
-def test_each_restore_gives_versions_of_its_own(full: Portal, database_url: str) -> None:
-    """Two restores into new servers would get the same ids of transactions."""
+def test_each_restore_gives_new_versions(full: Portal, database_url: str) -> None:
+    """Two restores into new servers would otherwise get the same transaction ids."""
     query = "SELECT documents_version FROM collections WHERE name = 'portal'"
     with psycopg.connect(Database(database_url).conninfo) as connection:
         given = set()

@@ -1,4 +1,4 @@
-"""Fixtures of these tests."""
+"""Fixtures for the tests of the chunk search API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters, limits and refusals of the search of chunks."""
+"""Filters, limits and refusals of chunk search."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_filter_keeps_what_fulfils_it(
 
 
 @for_each("wanted", ["a = 1", 7, {"a": {"$regex": "."}}, [{"field": "a"}]])
-def test_filter_that_is_none_is_422_in_words(
+def test_invalid_filter_is_422_with_a_message(
     document: DocumentSummary, ask: Ask, wanted: Any
 ) -> None:
     error = ask("semantic", query_text="x", metadata_filter=wanted, status=422)

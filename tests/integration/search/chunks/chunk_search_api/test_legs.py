@@ -75,7 +75,7 @@ def test_threshold_bounds_the_cosine(document: DocumentSummary, ask: Ask) -> Non
         assert kept["total"] == len(expected)
 
 
-def test_same_words_twice_are_two_results(portal: Portal, ask: Ask) -> None:
+def test_same_text_twice_gives_two_results(portal: Portal, ask: Ask) -> None:
     for name in ("a.txt", "b.txt"):
         portal.add(f"The very same zeppelin sentence, twice over. {name[0]}", name=name)
     for kind, name in (("semantic", "query_text"), ("text", "query"), ("hybrid", "query_text")):

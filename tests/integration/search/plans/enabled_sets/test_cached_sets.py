@@ -1,4 +1,4 @@
-"""Cached sets of enabled documents: what they follow, share and forget."""
+"""Cached sets of enabled documents: what they follow, share and evict."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ INTO_FOLDER = "UPDATE documents SET folder_id = :conversation WHERE id = :first"
 FOLDER_OFF = (
     "INSERT INTO folder_switches (user_id, folder_id, enabled) VALUES (:ann, :conversation, FALSE)"
 )
-# Transactions, and whether the set follows their changes instead of being collected again.
+# Transactions, and whether the set follows their changes instead of being computed again.
 FOLLOWED: dict[str, tuple[tuple[tuple[str, ...], bool], ...]] = {
     "switches": tuple(((one,), True) for one in (*OFF_AND_ON, OVERRIDE_OFF)),
     "all at once": ((OFF_AND_ON, True), ((OVERRIDE_OFF, DEFAULT_OFF), True)),
@@ -73,7 +73,9 @@ FOLLOWED: dict[str, tuple[tuple[tuple[str, ...], bool], ...]] = {
 
 
 @pytest.mark.parametrize("name", FOLLOWED)
-def test_set_follows_what_changed(shelf: Shelf, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_set_follows_changes(
+    shelf: Shelf, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     collected: list[object] = []
     count = EnabledQuery.count
 
@@ -105,7 +107,7 @@ def test_set_follows_what_changed(shelf: Shelf, name: str, monkeypatch: pytest.M
         assert (not collected) is is_followed, statements
 
 
-def test_counts_of_a_broad_set_are_taken_again_before_they_are_far_off() -> None:
+def test_counts_of_a_broad_set_are_recomputed_before_they_drift_far() -> None:
     broad = EnabledSet(1_000, 10_000, None)
     for drift, is_known in ((100, True), (200, True), (201, False)):
         found = drifted(broad, drift, max_chunks=5_000)
@@ -117,7 +119,7 @@ COLLECTION = uuid4()
 
 
 def counted(scope: Scope, number: int, count: Callable[[], EnabledSet]) -> EnabledQuery:
-    """Return a query that needs no database: it knows its count, and of no changes."""
+    """Return a query that needs no database: its count is given, and there are no changes."""
     versions = Versions(COLLECTION, number, 0, 0)
     return cast(
         "EnabledQuery",
@@ -136,7 +138,7 @@ def test_set_is_computed_once_for_its_versions(shelf: Shelf) -> None:
         assert kept.get(counted(scope, number, compute)).document_count == expected
 
 
-def test_sets_of_different_askers_are_distinguished(shelf: Shelf) -> None:
+def test_sets_of_different_scopes_are_kept_apart(shelf: Shelf) -> None:
     kept = EnabledSets()
     scopes = [
         Scope(shelf.ann),

@@ -103,10 +103,10 @@ def test_text_published_during_a_search_replaces_what_was_there(shelf: Shelf) ->
 
 
 @pytest.mark.parametrize("plan", [NEVER, ALWAYS], ids=["index", "exact"])
-def test_search_is_repeated_where_text_is_replaced_or_gone_but_not_where_it_is_added(
+def test_search_is_repeated_when_text_is_replaced_or_deleted_not_when_added(
     shelf: Shelf, make_services: Callable[..., Services], plan: dict[str, Any]
 ) -> None:
-    """An import would otherwise repeat nearly every search beside it."""
+    """Otherwise nearly every search during an import would be repeated."""
     process = make_services(search={"plan": plan})
     trash = "UPDATE documents SET deleted_at = now() WHERE id = :second"
     shelf.find(process, mode=SearchMode.KEYWORD)
@@ -124,8 +124,7 @@ def count_passes(
     before: Callable[[], None] = lambda: None,
     after: Callable[[], None] = lambda: None,
 ) -> int:
-    """Search, and change something before or after the legs are asked; return how often they
-    are."""
+    """Search with a change before or after the first run of the legs; return how often they run."""
     asked, find_offers = [], finding.find_offers
 
     def note(*values: Any, **named: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Slots of a large selection give what the rule itself gives."""
+"""The slots of a large selection give the same jobs as the rule itself."""
 
 from __future__ import annotations
 
@@ -128,11 +128,11 @@ def jobs_by_rule(query: EnabledQuery) -> list[set[UUID]]:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("slots_a_job", [1, 16])
-def test_slots_count_what_the_rule_counts(
+def test_slots_select_the_same_jobs_as_the_rule(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch, slots_a_job: int, seed: int
 ) -> None:
-    """Through random changes: switches, folders, gates, visibility, the trash, new text, and jobs
-    that are not done."""
+    """They stay the same through random changes: switches, folders, gates, visibility, the trash,
+    new text, and unfinished jobs."""
     monkeypatch.setattr(job_slots, "_SLOTS_A_JOB", slots_a_job)
     monkeypatch.setattr(enabled, "MAX_CHANGED", 12)
     monkeypatch.setattr(enabled, "_MAX_DRIFT", 1.0)
@@ -191,17 +191,17 @@ def execute(shelf: Shelf, statement: str, **binds: UUID) -> list[tuple[UUID, ...
         return [tuple(row) for row in result] if result.returns_rows else []
 
 
-def test_jobs_that_do_not_fit_are_joined() -> None:
+def test_jobs_that_do_not_fit_into_slots_are_joined() -> None:
     jobs = b"".join(uuid4().bytes + bytes(4) for _ in range(1_001))
     assert JobSlots.of(jobs, b"").bits
     assert not JobSlots.of(jobs, jobs[:20]).bits
     assert not JobSlots.of(jobs * 66, b"").bits
 
 
-def test_running_job_takes_no_place_in_a_leg(
+def test_chunks_of_a_running_job_take_no_place_in_a_leg(
     shelf: Shelf, make_services: Callable[..., Services], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its slot may be that of a job that counts."""
+    """It may share its slot with a job that counts."""
     monkeypatch.setattr(job_slots, "_SLOTS_A_JOB", 1)
     process = make_services(search={"plan": NEVER})
     admin: User = replace(shelf.ann, is_admin=True)
@@ -217,10 +217,10 @@ def test_running_job_takes_no_place_in_a_leg(
 
 
 @pytest.mark.parametrize("mode", SearchMode)
-def test_documents_that_change_during_a_search_by_slots(
+def test_search_by_slots_follows_documents_that_change_meanwhile(
     shelf: Shelf, make_services: Callable[..., Services], mode: SearchMode
 ) -> None:
-    """What is switched off is not shown, and text that is replaced is found as it is now."""
+    """A document that is switched off is not shown, and replaced text is found as it is now."""
     process = make_services(search={"plan": NEVER})
     sets = process.enabled_sets
 

@@ -57,7 +57,7 @@ def test_nothing_that_was_cached_under_a_lost_transaction_is_taken_for_current(
 
 
 def _overwrite(cluster: Path, copy: Path) -> None:
-    """Put a copy of a server's files in their place, as the server's user's."""
+    """Replace a server's files with a copy that belongs to the server's user."""
     owner = cluster.stat()
     shutil.copytree(copy, cluster, dirs_exist_ok=True)
     for path in (cluster, *cluster.rglob("*")):

@@ -1,4 +1,4 @@
-"""Statements that are excluded: of another day, date, quarter or person, below a denial."""
+"""Exclusion of statements about another day, date, quarter or person, or below a negation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_statement_about_another_number_is_not_quoted_beside_the_answer(question
     assert order == tuple(range(1, quoted + 1))
 
 
-def test_code_on_the_first_line_of_a_document_names_all_of_it():
+def test_code_on_the_first_line_applies_to_the_whole_document():
     head = replace(source(1, "Version 3. Project FL-CN-2507."), document_id=UUID(int=7))
     below = replace(source(2, "Drones stop above 10 m/s."), document_id=UUID(int=7), char_start=900)
     elsewhere = source(3, "Drones stop above 12 m/s.")
@@ -70,7 +70,7 @@ def test_hours_of_another_day_do_not_answer(text, question, language, answer):
         ("What may be returned by people who do not live here?", True),
     ],
 )
-def test_what_denies_nothing_answers_only_what_asks_for_no_denial(question, is_quoted_as_well):
+def test_affirmative_statement_does_not_answer_a_negative_question(question, is_quoted_as_well):
     said = source(1, "Lamps may be returned within 14 days.")
     chat = ExtractiveChatModel(Reader("Lamps"))
     _, order = content_of(list(chat.stream(request(question, [said], "en"))), [said])
@@ -102,7 +102,7 @@ _COSTS_ZH = "## 不予报销\n\n- 洗衣\n- 停车罚款"
         ("哪些可以报销？", _EXPENSES, "zh", False),
     ],
 )
-def test_what_stands_below_a_denial_is_no_answer_to_an_open_question(
+def test_item_below_a_negative_heading_does_not_answer_an_open_question(
     question, text, language, is_answered
 ):
     reader = OddsReader({f"- {item}": 7.0 for item in ("Laundry", "洗衣")})
@@ -121,7 +121,7 @@ def test_what_stands_below_a_denial_is_no_answer_to_an_open_question(
         ("What happens if I do not reply?", "The request is closed after a week.", True),
     ],
 )
-def test_what_is_denied_is_no_statement_that_denies_nothing(question, statement, is_answered):
+def test_question_about_exceptions_needs_a_negative_statement(question, statement, is_answered):
     reader = OddsReader({statement: 7.0})
     language = "en" if question.isascii() else "zh"
     assert is_quoted(reader, request(question, [source(1, statement)], language)) is is_answered
@@ -171,7 +171,7 @@ def test_figure_of_one_quarter_does_not_answer_for_another(question, is_answered
         ("How much on 青松?", "组外人员每半天收费 600 元。青松每卡时 6 元。", "Rules.", True),
     ],
 )
-def test_statement_in_another_language_is_of_the_person_in_question(
+def test_statement_in_another_language_must_be_about_the_person_in_question(
     question, statement, other, is_answered
 ):
     foreign = replace(source(2, statement), language="zh")
@@ -182,7 +182,7 @@ def test_statement_in_another_language_is_of_the_person_in_question(
     assert "600" not in content
 
 
-def test_date_of_a_title_is_not_asked_of_its_statements():
+def test_date_in_the_title_is_dropped_from_the_question():
     title, text = "Minutes 2026-03-12", "Chair: Ada Byron"
     reader = Reader("Chair: Ada")
     dated = source(1, text, title=title)
@@ -204,7 +204,7 @@ def test_date_of_a_title_is_not_asked_of_its_statements():
         ("谁发的放假通知？", "zh", True),
     ],
 )
-def test_header_of_a_mail_answers_only_who_and_when(question, language, is_answer):
+def test_mail_header_answers_only_who_and_when(question, language, is_answer):
     asked = request(question, [source(1, "From: 周敏\n\n春节放假。")], language)
     assert is_quoted(Reader("From: 周敏"), asked) is is_answer
 
@@ -214,7 +214,7 @@ def test_day_of_a_meeting_answers_when_it_was():
     assert is_quoted(Reader("Date: 12 March"), asked)
 
 
-def test_cells_of_a_row_are_no_head_of_a_mail():
+def test_cells_of_a_row_are_not_a_mail_header():
     text = "| Date | Milestone |\n| --- | --- |\n| 10 April 2026 | Abstracts close |"
     asked = request("Abstracts close", [source(1, text)], "en")
     assert is_quoted(Reader("10 April"), asked)

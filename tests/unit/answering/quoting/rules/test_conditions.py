@@ -1,4 +1,4 @@
-"""Dates and figures of a question that titles and headings may have."""
+"""Dates and figures in a question that titles and headings may contain."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def test_dates_years_versions_and_codes_are_conditions(question, terms):
     assert [one.term for one in find_conditions(question)] == terms
 
 
-def test_date_is_met_in_any_notation_and_language():
+def test_date_matches_in_any_notation_and_language():
     (date,) = find_conditions("Who chaired on 12 March?")
     met = met_by([date], ["周会纪要 2026-03-12", "3 月 12 日", "2026-03-19"])
     assert met == [{date}, {date}, set()]
@@ -39,7 +39,7 @@ def test_date_is_met_in_any_notation_and_language():
         ("What was the result in 2025?", ["2025年", "FY2025"], ["12025"]),
     ],
 )
-def test_code_is_met_as_a_whole(question, meeting, not_meeting):
+def test_code_matches_only_as_a_whole(question, meeting, not_meeting):
     (code,) = find_conditions(question)
     assert met_by([code], meeting) == [{code}] * len(meeting)
     assert met_by([code], not_meeting) == [set()] * len(not_meeting)
@@ -54,5 +54,5 @@ def test_code_is_met_as_a_whole(question, meeting, not_meeting):
         ("What does the GX200 weigh?", "What does the GX200 weigh?"),
     ],
 )
-def test_question_without_its_numbers_is_still_a_question(question, left):
+def test_question_without_its_conditions_is_still_a_question(question, left):
     assert without(question, find_conditions(question)) == left

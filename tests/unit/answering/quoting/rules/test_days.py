@@ -1,4 +1,4 @@
-"""In a table with a row a day or a week only the row of the day in question answers."""
+"""In a table with one row per day or week, only the row of the day in question answers."""
 
 from __future__ import annotations
 
@@ -40,5 +40,7 @@ WEEKS = rows("Week from", "18 Nov", "25 Nov", "2 Dec")
         ("2月30日谁值班", rows("日期", "2月1日", "2月2日", "2月3日"), {0, 1, 2}),
     ],
 )
-def test_rows_of_other_days(question: str, table: list[Statement], others: set[int]) -> None:
+def test_rows_of_other_days_are_found(
+    question: str, table: list[Statement], others: set[int]
+) -> None:
     assert rows_of_other_days(question, table) == others

@@ -51,12 +51,12 @@ def test_same_event_in_other_words_or_another_language_counts(
         ("i have discovered a leak, who do i tell?", "call the caretaker."),
     ],
 )
-def test_circumstance_is_no_event_that_is_asked_for(question: str, statement: str) -> None:
+def test_circumstance_is_not_the_event_asked_for(question: str, statement: str) -> None:
     assert not lacks_event(find_events(question), statement)
     assert lacks_event(find_events("青霉素是谁发现的?"), statement)
 
 
-def test_dates_of_a_life_say_when_but_not_where() -> None:
+def test_birth_and_death_dates_answer_when_but_not_where() -> None:
     life = "尼古拉·特斯拉(1856 年 7 月 10 日-1943 年 1 月 7 日)是发明家。"
     assert not lacks_event(find_events("when was tesla born?"), life, is_when=True)
     assert lacks_event(find_events("where was tesla born?"), life)

@@ -25,7 +25,7 @@ from tests.unit.answering.sources import source
         ("How many of the Otter 3?", "About 3 of them.", "How many of the Otter 3?"),
     ],
 )
-def test_number_of_a_name_that_a_text_has_is_left_out(question, text, read):
+def test_number_of_a_name_in_the_text_is_left_out_of_the_question(question, text, read):
     assert without_numbers_of_names(question, text) == read
 
 

@@ -1,4 +1,4 @@
-"""Numbers of a question pick the row of a table whose range they are in."""
+"""A number in a question picks the table row whose range contains it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_number_is_in_the_range_of_one_row(question: str, cell: str) -> None:
     ("question", "is_looked_up"),
     [("满一年有几天", True), ("租一年多少钱", False), ("一个月的费用", False)],
 )
-def test_price_of_a_year_is_looked_up_in_no_range(question: str, is_looked_up: bool) -> None:
+def test_period_of_a_price_is_not_looked_up_in_ranges(question: str, is_looked_up: bool) -> None:
     rows = [Statement(0, 1, cells=(one, "5")) for one in ("12 个月以下", "1–3 年", "3 年以上")]
     assert bool(rows_in_range(question, rows)) is is_looked_up
 
@@ -66,7 +66,7 @@ def test_amount_is_in_a_range_however_both_are_written(
     assert rows_in_range(question, rows).keys() == {place}
 
 
-def test_figure_of_the_question_comes_with_its_row() -> None:
+def test_row_is_returned_with_the_figure_of_the_question() -> None:
     rows = [Statement(0, 1, cells=(one, "x"), group=1) for one in ("3 次以内", "4 至 6 次")]
     assert rows_in_range("迟到五次怎么处理？", rows) == {1: "五次"}
     assert rows_in_range("八万块的采购谁批", [Statement(0, 1, cells=("5–20 万元", "x"))]) == {
@@ -75,7 +75,7 @@ def test_figure_of_the_question_comes_with_its_row() -> None:
 
 
 @pytest.mark.parametrize("word", ["money", "freight guests", "content", "maintenance"])
-def test_word_with_a_number_in_it_is_no_number(word: str) -> None:
+def test_word_that_contains_a_number_is_not_a_number(word: str) -> None:
     rows = [Statement(0, 1, cells=(one, "20 EUR"), group=1) for one in ("1-5", "6-10")]
     assert rows_in_range(f"How much {word} is the cleaning fee?", rows) == {}
 
@@ -104,13 +104,13 @@ def test_innermost_of_nested_ranges_counts() -> None:
     assert rows_in_range("after 12 years", rows).keys() == {2}
 
 
-def test_rate_is_no_figure_to_look_up() -> None:
+def test_rate_is_not_looked_up_in_ranges() -> None:
     rows = [Statement(0, 1, cells=(one, "8 天"), group=1) for one in ROWS]
     assert rows_in_range("干了七年了，一年能休几天？", rows).keys() == {2}
     assert rows_in_range("干了一年，能休几天？", rows).keys() == {1}
 
 
 @pytest.mark.parametrize("cell", ["1" * 3000, "5" + " " * 3000 + "x", "1," * 1500, "一" * 3000])
-def test_cell_of_digits_or_spaces_is_no_range(cell: str) -> None:
+def test_cell_of_digits_or_spaces_is_not_a_range(cell: str) -> None:
     rows = [Statement(0, 1, cells=(cell, "x"))]
     assert rows_in_range("8 万元的采购谁批", rows) == {}

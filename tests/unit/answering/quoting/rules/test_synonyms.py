@@ -1,4 +1,4 @@
-"""A question in the words of a statement that mean the same."""
+"""Questions reworded with the synonyms that a statement uses."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ from tests.unit.answering.sources import source
         ("How much is a taxi?", "Scabs heal.", "How much is a taxi?"),
     ],
 )
-def test_question_takes_the_words_of_the_text(question: str, text: str, other: str) -> None:
+def test_question_is_reworded_with_the_words_of_the_text(
+    question: str, text: str, other: str
+) -> None:
     assert reworded(question, text) == other
 
 
-def test_statement_in_other_words_is_read_with_the_question_in_them() -> None:
+def test_statement_with_synonyms_is_read_with_the_reworded_question() -> None:
     said = "每周可远程办公两天。"
     reader = OddsReader({said: -5.0}, {"可以远程办公吗": {said: 4.0}})
     assert is_quoted(reader, request("可以在家办公吗？", [source(1, said)], "zh"))

@@ -1,4 +1,4 @@
-"""Years that are named by their distance: 去年, "this year's"."""
+"""Years named relative to this one: 去年, "this year's"."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from portal.answering.quoting.rules.years import with_years
         ("How long is a year?", "How long is a year?"),
     ],
 )
-def test_years_are_told_in_figures(question: str, dated: str) -> None:
+def test_relative_years_become_figures(question: str, dated: str) -> None:
     assert with_years(question, 2026, str.isdigit) == dated
 
 
-def test_year_that_no_document_names_stays_as_it_is() -> None:
+def test_year_that_no_document_names_is_unchanged() -> None:
     assert with_years("去年的预算", 2026, "2026".__eq__) == "去年的预算"
 
 
@@ -35,5 +35,5 @@ def test_year_that_no_document_names_stays_as_it_is() -> None:
         "去年剩下的年假什么时候用完？",
     ],
 )
-def test_question_that_asks_for_no_version_of_a_year_stays_as_it_is(question: str) -> None:
+def test_question_that_asks_for_no_yearly_version_is_unchanged(question: str) -> None:
     assert with_years(question, 2026, str.isdigit) == question

@@ -131,7 +131,7 @@ def test_both_legs_fail_and_the_search_reports_it(log: list[dict[str, Any]]) -> 
     assert [entry["leg"] for entry in named(log, "leg_failed")] == ["dense", "sparse"]
 
 
-def test_dense_alone_fails_as_it_always_did(log: list[dict[str, Any]]) -> None:
+def test_dense_search_alone_raises_its_own_error(log: list[dict[str, Any]]) -> None:
     with pytest.raises(EmbedderUnavailable):
         over(backend(), hybrid=False, error=EmbedderUnavailable(reason="x")).semantic_search("q")
     assert len(named(log, "leg_failed")) == 1
@@ -157,7 +157,7 @@ def test_4_5_highest_rrf_score_comes_first() -> None:
     results = over(backend()).semantic_search("q")
     scores = [one.metadata["rrf_score"] for one in results]
     assert scores == sorted(scores, reverse=True)
-    # Equal scores stand in the order of similarity.
+    # Equal scores are in the order of similarity.
     assert ids(results) == ["both", "n1", "w1", "w2", "n3"]
 
 
@@ -180,7 +180,7 @@ def test_5_2_no_more_results_than_the_limit() -> None:
 
 def test_5_3_threshold_leaves_out_what_is_less_similar_after_re_ranking() -> None:
     results = over(backend()).semantic_search("q", 3, threshold=0.45)
-    # n3 is too far, w2 has no vector; both make room for nothing else to be lost.
+    # n3 is below the threshold and w2 has no vector; neither takes the place of another result.
     assert ids(results) == ["both", "n1", "w1"]
 
 
@@ -193,7 +193,7 @@ def test_5_4_metadata_has_the_similarity_and_the_rrf_score() -> None:
     assert by_id["n1"]["similarity"] == 0.9
     assert by_id["n1"]["rrf_score"] == 1 / 61
     assert (by_id["n1"]["dense_rank"], by_id["n1"]["sparse_rank"]) == (1, None)
-    # The similarity of what only words found is looked up.
+    # The similarity of a hit that only words found is looked up.
     assert by_id["w1"]["similarity"] == 0.5
 
 
@@ -251,7 +251,7 @@ def test_6_5_backend_without_words_is_searched_by_meaning(log: list[dict[str, An
     assert named(log, "leg_failed") == []
 
 
-# --- requirement 7: what is logged --------------------------------------------------------------
+# --- requirement 7: logging ----------------------------------------------------------------------
 
 
 def test_7_1_configuration_is_logged_at_the_start_and_when_it_changes(
@@ -291,7 +291,7 @@ def test_7_4_failure_is_logged_with_its_stack_and_without_the_question(
 
 
 def as_written(event: Mapping[str, Any]) -> str:
-    """Return an event as it leaves the process."""
+    """Return an event as the process writes it."""
     return json.dumps(redact(None, "", render_exception(None, "", dict(event))), ensure_ascii=False)
 
 
@@ -337,7 +337,7 @@ def test_8_5_question_that_is_not_embedded_is_looked_for_by_its_words(
     assert ids(outcome.results) == ["w1", "w2", "both"]
     assert [one.similarity for one in outcome.results] == [None, None, None]
     assert outcome.method == "sparse"
-    # No similarity is known: the threshold says nothing, and the answer says that.
+    # No similarity is known, so the threshold is not applied, and the outcome says so.
     assert outcome.degraded == ("embedder_unavailable", "threshold_not_applied")
     assert legs(found) == ["sparse"]
     assert named(log, "leg_failed")[0]["leg"] == "embedding"

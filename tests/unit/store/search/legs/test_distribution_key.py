@@ -1,4 +1,4 @@
-"""What docs/cluster.md says about dividing the tables over servers by document."""
+"""The claims of docs/cluster.md about dividing tables between servers by document."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from portal.store.search.legs.statements import (
 )
 
 PAGE = Path(__file__).resolve().parents[5] / "docs" / "cluster.md"
-# Tables of a document's rows, which would be divided by its id.
+# The tables with rows of documents, which would be divided by document id.
 DIVIDED = {name for name, table in Base.metadata.tables.items() if "document_id" in table.c}
 _TABLE = re.compile(r"(?:FROM|JOIN) (\w+) (\w+)")
 _EQUAL = re.compile(r"(\w+)\.(document_id|id|job_id|current_job_id|chunk_id) = (\w+)\.(\w+)")
 
 
 def joins_without_key(sql: str) -> set[tuple[str, str]]:
-    """Return the pairs of columns by which divided tables are joined without their document."""
+    """Return the column pairs that join divided tables without comparing their document ids."""
     tables = {alias: name for name, alias in _TABLE.findall(sql)}
     divided = {alias for alias, name in tables.items() if name in DIVIDED or name == "documents"}
     divided |= {alias for alias, name in tables.items() if name.startswith("chunk_embeddings")}
@@ -61,7 +61,7 @@ def hot_statements() -> list[str]:
     return found
 
 
-def test_joins_of_a_search_that_lack_the_document_are_those_that_the_page_names() -> None:
+def test_page_names_the_joins_of_a_search_without_the_document() -> None:
     named = {
         "d.current_job_id = e.job_id": ("current_job_id", "job_id"),
         "e.chunk_id = found.chunk_id": ("chunk_id", "chunk_id"),

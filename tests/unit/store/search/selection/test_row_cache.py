@@ -1,4 +1,4 @@
-"""The cache of a selection's rows reads as many as it may, and keeps no more than it is to hold."""
+"""The row cache of a selection reads no more rows at once and keeps no more bytes than allowed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def source_of(built: list[weakref.ref[Words]]) -> RowSource[Words]:
 
 @pytest.fixture
 def read() -> Iterator[list[int]]:
-    """Return how many names each statement read; each has one row."""
+    """Yield the number of names that each statement read; each name has one row."""
     counts: list[int] = []
 
     def fetch(_reader: Reader, statement: Any, names: Sequence[str]) -> list[Any]:
@@ -78,7 +78,7 @@ def test_unchanged_rows_are_joined_once(read: list[int]) -> None:
     assert read == [4, 4]
 
 
-def test_evicted_rows_are_released_although_they_were_joined(read: list[int]) -> None:
+def test_evicted_rows_are_released_even_if_they_were_joined(read: list[int]) -> None:
     built: list[weakref.ref[Words]] = []
     cache, source = RowCache[Words](20), source_of(built)
     cache.get(READER, source, array(NAMES[:2]), "v1")

@@ -1,4 +1,4 @@
-"""Scores of kept postings are those of BM25 over the texts themselves."""
+"""Scores of stored postings equal those of BM25 over the texts themselves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def postings_of(texts: list[str]) -> TermPostings:
 
 
 @given(TEXTS, st.dictionaries(TERMS | st.just("unknown"), st.floats(0.01, 9), max_size=5))
-def test_scores_are_those_of_the_formula(texts, weights):
+def test_scores_match_the_formula(texts, weights):
     found = postings_of(texts).bm25(weights, 20.0, SHAPE)
     assert len(found) == len(texts)
     for text, score in zip(texts, found, strict=True):
@@ -44,7 +44,7 @@ def test_joined_postings_score_as_one(some, others):
 
 
 @pytest.mark.parametrize("count", [1, 40, 700])
-def test_buckets_take_little_beside_the_terms(count):
+def test_buckets_are_small_compared_with_the_terms(count):
     parts = [postings_of([f"cloud word{number} word{number + 1}"]) for number in range(count)]
     joined = TermPostings.joined(parts)
     assert joined.buckets.nbytes <= 32 + joined.hashes.nbytes / 4
@@ -53,5 +53,5 @@ def test_buckets_take_little_beside_the_terms(count):
         assert scores.nonzero()[0].tolist() == [number - 1, number]
 
 
-def test_lengths_are_those_of_the_index():
+def test_lengths_are_rounded_like_those_of_the_index():
     assert [indexed_length(count) for count in (0, 23, 39, 40, 55, 57)] == [0, 23, 39, 40, 54, 56]

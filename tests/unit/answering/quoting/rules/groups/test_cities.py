@@ -1,4 +1,4 @@
-"""Cities that texts name, and what is said of another one."""
+"""Cities that texts name, and statements about other cities."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.unit.answering.sources import source
         ("hotel limit in new york per night, from vienna", {"New York", "Vienna"}),
         ("can i work outside in nice weather", set()),
         ("Paris Glasgow Central New York", {"Paris", "Glasgow", "New York"}),
-        # Common words, other names and the time of a zone are no cities.
+        # Common words, other names and time zones are not cities.
         ("大都在树林里等", set()),
         ("The reading list of Anna Weber", set()),
         ("每天 18:00（北京时间）", set()),
@@ -49,19 +49,19 @@ NOT_OTHERS = [
 
 
 @for_each("question", OTHERS)
-def test_what_is_said_of_another_city_is_told(question: tuple[str, str, str]) -> None:
+def test_statement_about_another_city_is_recognised(question: tuple[str, str, str]) -> None:
     asked, context, text = question
     assert names_others(find_named(asked, Wanted.TIME), context, text)
 
 
 @for_each("question", NOT_OTHERS)
-def test_what_may_be_about_the_city_is_kept(question: tuple[str, str, str]) -> None:
+def test_statement_that_may_be_about_the_city_is_kept(question: tuple[str, str, str]) -> None:
     asked, context, text = question
     assert not names_others(find_named(asked, Wanted.TIME), context, text)
 
 
 def other_cities(question: str, title: str, *first_cells: str) -> list[str]:
-    """Return the first cells of the rows that count for the city in question."""
+    """Return the cities in question, each with the first cell of the row that applies to it."""
     table = "\n".join(["City | Hotel", *(f"{cell} | 100" for cell in first_cells)])
     one = source(1, table, title=title)
     rows = statements(one)
@@ -80,17 +80,17 @@ def other_cities(question: str, title: str, *first_cells: str) -> list[str]:
         ),
         ("成都住宿标准？", "差旅", ("北京、上海", "其他城市"), ["成都 in 其他城市"]),
         ("慕尼黑住宿标准？", "Trips", ("Berlin", "Elsewhere"), ["慕尼黑 in Elsewhere"]),
-        # It has a row of its own, or may be in one.
+        # The city has its own row, or may be part of one.
         ("Hotel in Munich?", "Trips", ("Munich", "Berlin", "Elsewhere"), []),
         ("Hotel in Munich?", "Trips", ("Germany", "Paris", "Elsewhere"), []),
         ("成都住宿标准？", "差旅", ("一线城市", "其他城市"), []),
-        # Of another country, perhaps.
+        # The rows may be about another country.
         ("东京住宿标准？", "国内差旅", ("北京", "其他城市"), []),
         ("Hotel in Munich and Rome?", "Trips", ("Berlin", "Elsewhere"), []),
         ("What does a hotel cost?", "Trips", ("Berlin", "Elsewhere"), []),
     ],
 )
-def test_row_of_all_other_cities_counts_for_one_without_a_row(
+def test_row_of_all_other_cities_applies_to_a_city_without_a_row(
     question: str, title: str, first_cells: tuple[str, ...], found: list[str]
 ) -> None:
     assert other_cities(question, title, *first_cells) == found

@@ -1,4 +1,4 @@
-"""What is said of one month does not answer for another."""
+"""A statement about one month does not answer for another."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from portal.answering.quoting.rules.groups.months import find_months
         ("2026年07月，03月份", {7, 3}),
     ],
 )
-def test_months_that_a_text_is_about(text: str, months: set[int]) -> None:
+def test_months_of_a_text_are_found(text: str, months: set[int]) -> None:
     assert find_months(text) == months
 
 
@@ -50,9 +50,11 @@ def test_months_that_a_text_is_about(text: str, months: set[int]) -> None:
         ("What was the revenue in January?", "In January the revenue was 3,000 euros.", False),
         ("七月份去三亚，主管住宿上限多少？", "城市: 三亚(11月至次年3月); 二级: 680", True),
         ("一月去三亚，主管住宿上限多少？", "城市: 三亚(11月至次年3月); 二级: 680", False),
-        # A time may lie in another month.
+        # The time asked for may be in another month.
         ("When is the report for March due?", "Reports are due in April.", False),
     ],
 )
-def test_other_month_does_not_answer(question: str, text: str, excluded: bool) -> None:
+def test_statement_about_another_month_does_not_answer(
+    question: str, text: str, excluded: bool
+) -> None:
     assert is_excluded(Asked.of(question), "", text, is_foreign=False) is excluded

@@ -1,4 +1,4 @@
-"""Terms of which one is not the other: kinds of leave, titles, means of transport."""
+"""Terms that exclude each other: kinds of leave, job titles, means of transport."""
 
 from __future__ import annotations
 
@@ -53,21 +53,21 @@ def excludes(question: str, text: str, context: str = "", *, is_foreign: bool = 
         ("Who is the manager?", "The deputy manager, Tom Reed, keeps the keys."),
     ],
 )
-def test_what_is_said_of_another_does_not_answer(question: str, text: str) -> None:
+def test_statement_about_an_alternative_does_not_answer(question: str, text: str) -> None:
     assert excludes(question, text)
 
 
 @pytest.mark.parametrize(
     ("question", "text", "context"),
     [
-        # Both, neither, or the heading says which.
+        # The text names both or neither, or the heading says which.
         ("Can I bring my dog?", "Hot dogs and cat pictures are welcome; dogs are not.", ""),
         ("How long is maternity leave?", "Maternity leave is 98 days, paternity leave 15.", ""),
         ("How long is maternity leave?", "Mothers get 98 days.", ""),
         ("How long is maternity leave?", "It begins before paternity leave.", "Maternity leave"),
         ("When is the call with Suzhou?", "At 9:00 Ghent time.", "Ghent–Suzhou call"),
         ("Who missed the March meeting?", "The report is due in April.", "March meeting"),
-        # A limit and a minimum stand beside each other.
+        # A limit and a minimum are stated together.
         ("住宿费上限是多少？", "住宿费每晚600元，至少提前三天申请。", ""),
         ("When was unit 2 calibrated?", "Units 1 and 2 were calibrated in May.", ""),
         ("When was unit 2 calibrated?", "Calibrated after unit 1, in May.", "Unit 2"),
@@ -89,18 +89,20 @@ def test_what_is_said_of_another_does_not_answer(question: str, text: str) -> No
         ("When does phase 2 begin?", "In May, after phase 1, begins phase 2.", ""),
         ("1号机什么时候检修？", "1、2号机五月检修。", ""),
         ("2号楼什么时候体检？", "1号楼和2号楼五月体检。", ""),
-        # What rules out the others is said of them too.
+        # A statement that rules out all others is also about them.
         ("周六有晚饭吗？", "周六只供应早餐和午餐。", ""),
         ("How much more will we spend this year?", "90,000 euros, 10 % more than last year.", ""),
         ("下了火车怎么走？", "坐6路公交到湖滨站。", ""),
-        # 副总经理 is in question, or the general manager in the text as well.
+        # The question is about 副总经理, or the text names the general manager as well.
         ("副总经理是谁？", "副总经理王强分管销售。", ""),
         ("总经理是谁？", "总经理陈明、副总经理王强出席。", ""),
         ("Who is the deputy manager?", "The deputy manager, Tom Reed, keeps the keys.", ""),
         ("What do members pay?", "Members pay 9 euros, non-members 12.", ""),
     ],
 )
-def test_what_is_said_of_what_is_asked_is_kept(question: str, text: str, context: str) -> None:
+def test_statement_about_the_term_in_question_is_kept(
+    question: str, text: str, context: str
+) -> None:
     assert not excludes(question, text, context)
 
 
@@ -120,5 +122,7 @@ def test_heading_counts_where_the_text_names_no_alternative() -> None:
         ("病假有几天？", "Annual leave is 25 days.", True),
     ],
 )
-def test_alternatives_of_another_language(question: str, text: str, is_other: bool) -> None:
+def test_alternatives_are_recognised_across_languages(
+    question: str, text: str, is_other: bool
+) -> None:
     assert excludes(question, text, is_foreign=True) is is_other

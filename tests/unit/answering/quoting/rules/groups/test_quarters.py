@@ -14,5 +14,5 @@ from portal.answering.quoting.rules.groups.quarters import find_quarters
         ("上季度", set()),
     ],
 )
-def test_quarter_before_that_of_the_minutes_is_named_too(text, quarters):
+def test_previous_quarter_is_relative_to_the_quarter_of_the_minutes(text, quarters):
     assert find_quarters(text) == quarters

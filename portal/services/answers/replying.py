@@ -6,11 +6,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from uuid import UUID
 
 from portal.answering import replies
+from portal.answering.intents import Intent
 from portal.answering.quoting.rendering import as_markdown
-from portal.answering.replies import Task, UnderstoodMessage
+from portal.answering.replies import UnderstoodMessage
 from portal.domain.documents.selection import AskScope
 from portal.domain.people import User
 from portal.store.answers import conversations as conversation_store
@@ -27,6 +29,16 @@ _MAX_LISTED = 30
 _MAX_READ = 2000
 _MAX_OUTLINED = 40
 _MAX_READ_BY_MODEL = 60
+
+# Words that ask for an outline.
+_REQUEST = """
+总结 概括 归纳 概述 概要 摘要 提要 提纲 大纲 目录 要点 重点 梗概 大意 主旨 核心 观点 主要 大概 大致
+内容 结论 简单 简要 简短 提炼 浓缩 精简 说说 讲讲 介绍 讲 说 写 列 列出 一下 请 帮 给 我 你 您 把
+将 用 成 几条 几句 句话 三句话 一句话 这 这份 这个 这篇 文档 文件 资料 什么 哪些 的 了 是 有
+summarise summarize summary outline overview gist tldr recap main key point takeaway highlight
+brief short quick sum up boil down give show tell me the this that document file doc it about
+what say cover sentence bullet line paragraph word please can could you in of for
+"""
 
 _WORDS = {
     "listed": {
@@ -97,30 +109,31 @@ def find_reply(
     if understood is None:
         return None
     titles = _titles(session, user, conversation_id, scope)
-    if understood.task is Task.LIST_DOCUMENTS:
+    if understood.intent is Intent.LIST_DOCUMENTS:
         enabled_count, total_count = selection_store.count(
             session, user, conversation_id, scope=scope
         )
         head = say("listed", enabled=enabled_count, total=total_count)
         rest = enabled_count - _MAX_LISTED
         return Reply(_list(head, titles, say("more", count=rest) if rest > 0 else ""))
-    return _reply_about(session, understood, titles, say)
+    return _reply_about(session, message, understood, titles, say)
 
 
 def _reply_about(
     session: Session,
+    message: str,
     understood: UnderstoodMessage,
     titles: dict[UUID, str],
     say: Callable[..., str],
 ) -> Reply | None:
     """Return the reply to a request to outline or compare documents; None for a question."""
-    if understood.task is Task.COMPARISON:
-        named = _all_named(understood.subject, titles)
+    if understood.intent is Intent.COMPARISON:
+        named = _all_named(message, titles)
         is_question = understood.may_ask and len(named) < 2  # noqa: PLR2004
         if not named or is_question:
             return None
         return Reply(say("comparison", title=as_markdown(titles[named[0]])))
-    found = _find(session, understood.subject, titles)
+    found = _find(session, message, titles, is_request=not understood.may_ask)
     if not found:
         title = as_markdown(next(iter(titles.values())))
         return None if understood.may_ask else Reply(say("which", title=title))
@@ -139,14 +152,14 @@ def chunks_to_read(
     """Return the first chunks of each document that a language model is to summarise or compare;
     none for other messages."""
     understood = replies.understand(message)
-    if understood is None or understood.task not in (Task.OUTLINE, Task.COMPARISON):
+    if understood is None or understood.intent not in (Intent.OUTLINE, Intent.COMPARISON):
         return ()
     titles = _titles(session, user, conversation_id, scope)
-    if understood.task is Task.COMPARISON:
-        named = _all_named(understood.subject, titles)
+    if understood.intent is Intent.COMPARISON:
+        named = _all_named(message, titles)
         documents = named if len(named) > 1 else []
     else:
-        documents = _find(session, understood.subject, titles)[:1] if titles else []
+        documents = _find(session, message, titles, is_request=not understood.may_ask)[:1]
     return tuple(
         chunk_id
         for document_id in documents
@@ -165,10 +178,10 @@ def _titles(
     return {one.document_id: one.title for one in listed.items if one.enabled}
 
 
-def _all_named(subject: str, titles: dict[UUID, str]) -> list[UUID]:
+def _all_named(message: str, titles: dict[UUID, str]) -> list[UUID]:
     """Return the documents whose whole title is in the text, or all that only their years tell
     apart: "this and last year's travel policy"."""
-    folded = _spaced(fold(subject).text)
+    folded = _spaced(fold(message).text)
     by_name: dict[str, list[UUID]] = {}
     for document_id, title in titles.items():
         by_name.setdefault(_YEAR.sub("", _plain(title)).strip(), []).append(document_id)
@@ -206,31 +219,36 @@ def _list(head: str, titles: dict[UUID, str], rest: str) -> str:
     return "\n".join([head, "", *lines, *filter(None, [rest])])
 
 
-def _find(session: Session, subject: str, titles: dict[UUID, str]) -> list[UUID]:
-    """Return the documents that a text names equally well by their titles, or else by their first
-    headings."""
-    # It is the only document when the subject is just "this document".
-    if len(titles) == 1:
+def _find(
+    session: Session, message: str, titles: dict[UUID, str], *, is_request: bool
+) -> list[UUID]:
+    """Return the documents that a message names equally well by their titles, or else by their
+    first headings; the only one if it surely is a request."""
+    if is_request and len(titles) == 1:
         return list(titles)
-    return _named(subject, titles) or _named(
-        subject, source_store.first_headings(session, list(titles))
+    return _named(message, titles) or _named(
+        message, source_store.first_headings(session, list(titles))
     )
 
 
-def _named(subject: str, titles: dict[UUID, str]) -> list[UUID]:
-    """Return the documents whose titles have the largest share of the words."""
-    words = set(query_terms(subject)) - set(
-        query_terms("这份文档 文件 内容 the this document file it")
-    )
-    if not words or not titles:
-        return []
-    folded = _spaced(fold(subject).text)
+def _named(message: str, titles: dict[UUID, str]) -> list[UUID]:
+    """Return the documents whose titles share most words with a request, at least half of those of
+    the shorter one."""
+    words = set(query_terms(message)) - _of_requests()
+    folded = _spaced(fold(message).text)
 
-    def overlap(title: str) -> float:
+    def shared(title: str) -> tuple[int, bool]:
         terms = set(query_terms(title))
-        plain = _plain(title)
-        return len(words & terms) / len(words) + (plain in folded or folded in plain)
+        common = len(words & terms)
+        is_enough = 2 * common >= min(len(words), len(terms))
+        return common if is_enough else 0, _names(folded, _plain(title))
 
-    overlaps = {document_id: overlap(title) for document_id, title in titles.items()}
-    best = max(overlaps.values())
-    return [one for one in titles if overlaps[one] == best >= 0.5]  # noqa: PLR2004
+    found = {document_id: shared(title) for document_id, title in titles.items()}
+    best = max(found.values(), default=(0, False))
+    return [one for one in titles if found[one] == best and best[0]]
+
+
+@cache
+def _of_requests() -> frozenset[str]:
+    """Return the terms of a request that name no document."""
+    return frozenset(query_terms(_REQUEST))

@@ -1,4 +1,4 @@
-"""The connector and manager that callers written for Chroma use, on the portal's database.
+"""The connector and manager of programs written for Chroma, on the portal's database.
 
 ::
 
@@ -53,7 +53,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Config:
-    """What the older configuration says of its store, with its defaults."""
+    """The values for the store in the older configuration, with their defaults."""
 
     collection_name: str
     distance: str
@@ -74,7 +74,7 @@ class _Config:
         characters = own.get("chunk_size")
         data_path = (whole.get("global") or {}).get("DATA_PATH")
         return cls(
-            # The older system keeps a collection a model. The portal's own has the portal's model.
+            # The older system has one collection per model; `portal` uses the portal's model.
             collection_name=f"{name}_with_{model}" if model and not is_portal else name,
             distance=str(own.get("distance_metric") or "cosine"),
             embeddings=_embeddings(own, model),
@@ -89,7 +89,7 @@ class _Config:
 
 
 def _embeddings(own: Mapping[str, Any], model: Any) -> Embeddings | None:
-    """Create the model of `embedding_class_map` if it holds a class rather than a name."""
+    """Create the model of `embedding_class_map` if that contains a class rather than a name."""
     entry = (own.get("embedding_class_map") or {}).get(model) or {}
     made = entry.get("class") or entry.get("class_")
     if not callable(made):
@@ -156,8 +156,8 @@ class VectorStoreManager(_ConfiguredStore):
         data_path: str | Path | None = None,
         **options: Any,
     ) -> None:
-        """Take the arguments of a connector, a `global_config` that replaces the configuration's,
-        and a `data_path` that replaces its DATA_PATH."""
+        """Accept the arguments of a connector, a `global_config` that replaces that of the
+        configuration, and a `data_path` that replaces its DATA_PATH."""
         whole = dict(config or {})
         if global_config is not None:
             whole["global"] = global_config
@@ -165,7 +165,7 @@ class VectorStoreManager(_ConfiguredStore):
         self.data_path = Path(data_path) if data_path is not None else self._config.data_path
 
     def delete_existing_collection_if_reset(self) -> None:
-        """Empty the collection if the configuration says `reset_collection`."""
+        """Empty the collection if the configuration has `reset_collection`."""
         if self._config.reset:
             self._open().reset_collection()
 
@@ -178,8 +178,9 @@ class VectorStoreManager(_ConfiguredStore):
         time: delete the chunks of files that are gone or have changed, and read, embed and store
         new files.
 
-        Unreadable files and sources are logged and skipped. Records of elsewhere stay.
-        Raises NotImplementedError for the collection `portal`, which `portal import` fills.
+        Unreadable files and sources are logged and skipped. Records from elsewhere are kept. Raises
+        NotImplementedError for the collection `portal`, which `portal import` fills, and ValueError
+        without a folder or sources.
         """
         if self.collection_name == PORTAL_COLLECTION:
             raise NotImplementedError(READ_ONLY)
@@ -190,7 +191,7 @@ class VectorStoreManager(_ConfiguredStore):
             folder = self.data_path.resolve()
             self._follow(collection, _Followed(Directory(folder), folder))
         for kind, address in self._config.sources:
-            # Within what the operator of this machine allows sources.
+            # Sources are limited to what the operator of this machine allows.
             allowed = source_context(open_services(self._connection))
             source = open_source(allowed, kind, address)
             self._follow(collection, _Followed(source, address))
@@ -215,7 +216,7 @@ class VectorStoreManager(_ConfiguredStore):
                 present.add(resource_hash)
             if known is not None and resource_hash != known.resource_hash:
                 # A file without a hash could not be read: its chunks are kept.
-                (gone if resource_hash else present).add(known.resource_hash)
+                (present if resource_hash is None else gone).add(known.resource_hash)
         if listing.is_complete:
             unknown = [*listing.unreadable, *(path for path, _ in listing.refused)]
             locations = tuple(followed.location(path) for path in unknown)
@@ -235,7 +236,8 @@ class VectorStoreManager(_ConfiguredStore):
         known: _Record | None,
         stored: set[str],
     ) -> str | None:
-        """Add a file unless it is there; return its hash, or None if it cannot be read."""
+        """Add a file unless it is stored already. Return its hash; None if it cannot be read, an
+        empty string if the source has removed it."""
         try:
             with (
                 tempfile.TemporaryDirectory(prefix="portal-") as directory,
@@ -243,7 +245,7 @@ class VectorStoreManager(_ConfiguredStore):
             ):
                 if isinstance(opened, Unchanged):
                     return known.resource_hash if known else None
-                # A copy, since readers leave files beside theirs for a while.
+                # Read a copy, since readers leave files beside the original for a while.
                 copy = Path(directory) / "original"
                 with copy.open("wb") as file:
                     shutil.copyfileobj(opened.stream, file)
@@ -275,7 +277,7 @@ class VectorStoreManager(_ConfiguredStore):
 
 
 class _Record(NamedTuple):
-    """A file in the collection: its hash, where it is, and its stamp."""
+    """A file in the collection: its hash, its location, and its stamp."""
 
     resource_hash: str
     location: str
@@ -284,8 +286,8 @@ class _Record(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Followed:
-    """A source, and what its records have in common: a directory, or the address of a source on
-    the web."""
+    """A source, and the origin of its records: a directory, or the address of a source on the
+    web."""
 
     source: Source
     origin: Path | str

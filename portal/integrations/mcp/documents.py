@@ -1,7 +1,7 @@
 """Search and fetch documents, in the fields that ChatGPT's and Claude's connectors expect.
 
-A result is a document by its best chunk, whose id it has: of a long document, fetching it returns
-the part that answers, and the address opens the page there.
+A result is a document, but has the id of its best chunk: if the document is long, fetching that id
+returns the part with the answer, and its address opens the page there.
 """
 
 from __future__ import annotations
@@ -80,14 +80,14 @@ class FetchedDocument(BaseModel):
     text: str = Field(description="The document's text, or of a long one the part around `id`.")
     url: str
     metadata: dict[str, Any] = Field(
-        description="Among others `chunk`, the words that were found, and `truncated`: whether "
+        description="Among others `passage`, the words that were found, and `truncated`: whether "
         "`text` is characters `char_start` to `char_end` alone."
     )
 
 
 def search(services: Services, user: User, arguments: SearchArguments) -> SearchResults:
-    """Search documents that the user may see and has enabled. The query is plain text. Raises what
-    `engine.search` raises."""
+    """Search the documents that the user may see and has enabled. The query is plain text. Raises
+    what `engine.search` raises."""
     scope = arguments.scope or ScopeArguments()
     request = SearchRequest(
         storable(arguments.query),
@@ -113,8 +113,9 @@ def search(services: Services, user: User, arguments: SearchArguments) -> Search
 def fetch(services: Services, user: User, arguments: FetchArguments) -> FetchedDocument:
     """Return a document's text as indexed, by the id of one of its chunks or by its own.
 
-    Of a text longer than the settings allow, return the part around the chunk. Raises NotFound for
-    what does not exist, is in the trash, not visible to the user, or switched off.
+    If the text is longer than the settings allow, return the part around the chunk. Raises NotFound
+    for a document that does not exist, is in the trash, is not visible to the user, or is switched
+    off.
     """
     wanted = _read_id(arguments.id)
     with services.database.read() as session:
@@ -133,7 +134,7 @@ def fetch(services: Services, user: User, arguments: FetchArguments) -> FetchedD
 
 def _read_id(text: str) -> UUID:
     try:
-        # The type takes more spellings than the one that we give out.
+        # UUID accepts more spellings than the one that we return.
         return UUID(text if len(text) == _LENGTH_OF_ID else "")
     except ValueError as error:
         raise NotFound from error
@@ -155,12 +156,12 @@ def _text_around(session: Session, chunk: Source, max_characters: int) -> tuple[
     start = (
         0 if chunk.char_end <= max_characters else max(0, chunk.char_start - max_characters // 2)
     )
-    # One more than is shown tells whether more is there.
+    # One character more than is shown tells whether the text continues.
     stored = chunk_store.read_text(
         session, chunk.document_id, start=start, end=start + max_characters + 1
     )
     if chunk.revision_id is None or stored is None:
-        # A chunk added by a program is all of its text.
+        # A chunk added by a program has no text around it.
         return chunk.text[:max_characters], 0, len(chunk.text) > max_characters
     text = stored[1]
     return text[:max_characters], start, start > 0 or len(text) > max_characters

@@ -123,7 +123,7 @@ def test_a_chat_service_retrieves_with_k(manager: VectorStoreManager, database: 
     assert 0 <= distance < 1
 
 
-def test_the_collection_behind_a_store(manager: VectorStoreManager) -> None:
+def test_collection_behind_a_store_answers_chroma_calls(manager: VectorStoreManager) -> None:
     manager.update_vectorstore()
     collection = manager.fetch_collection()._collection
     assert collection.count() == 2
@@ -144,7 +144,7 @@ def test_a_reset_empties_the_collection(database: Database, folder: Path) -> Non
 def test_updating_follows_sources_on_the_web(
     make_services: Callable[..., Services], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The connectors read the sources that folders follow, beside their directory."""
+    """The connectors read the sources that folders follow, as well as their directory."""
     with serve_website() as site:
         services = make_services(
             sources={
@@ -176,3 +176,6 @@ def test_updating_follows_sources_on_the_web(
         manager.update_vectorstore()
         found = collection.get(where={"filename": "travel.html"})["documents"]
         assert found == ["Only buses are paid for."]
+        site.replies["/travel"].status = 410
+        manager.update_vectorstore()
+        assert sorted(_indexed(collection).values()) == ["canteen.md", "leave.txt"]

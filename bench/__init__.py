@@ -1,4 +1,4 @@
-"""`./run bench`: latency, recall and throughput of the search engine, beside its peers."""
+"""`./run bench`: latency, recall and throughput of the search engine, compared with its peers."""
 
 import portal  # noqa: F401 - first of all, since it limits the threads of numpy
 

@@ -1,4 +1,4 @@
-"""`./run bench`: latency, recall and throughput of search beside its peers, and of ingest."""
+"""`./run bench`: latency, recall and throughput of search and its peers, and of ingest."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def _measure_folders(options: argparse.Namespace, figures: dict[str, Any]) -> di
 
 
 def _measure_pages(options: argparse.Namespace, figures: dict[str, Any]) -> dict[str, Any]:
-    # Playwright is there for tests; the other parts do without it.
+    # Playwright is a dependency of tests; the other parts do not need it.
     from bench.pages import measure_pages
 
     log = _log_of("pages")
@@ -222,7 +222,7 @@ def _measure_upkeep(options: argparse.Namespace, _figures: dict[str, Any]) -> di
     return measure_upkeep(options.upkeep, data_dir, stale_ok=stale_ok, log=log)
 
 
-# The parts beside the searches of the sizes, by the option that selects them.
+# The parts other than the searches at each size, by the option that selects them.
 _PARTS = {
     "ingest": _measure_ingest,
     "v1": _measure_promises,

@@ -9,7 +9,7 @@ import psycopg
 
 from bench.corpus import Corpus, Question
 from bench.timing import Contender
-from bench.truth import candidates_a_leg
+from bench.truth import candidates_per_leg
 from portal.store.embedding_models import registry
 from portal.store.search.keywords.index import SHARED_CHUNKS
 from portal.text.terms.analyser import query_terms
@@ -20,7 +20,7 @@ VECTOR_SCAN, BM25_SCAN = "bare vector index scan", "bare BM25 index scan"
 @contextmanager
 def bare_scans(corpus: Corpus) -> Iterator[dict[str, Contender]]:
     """Yield a scan of each leg's index: as many chunks as the leg returns, ids only, unfiltered."""
-    limit = candidates_a_leg(corpus)
+    limit = candidates_per_leg(corpus)
     services = corpus.services
     with services.database.begin() as session:
         model = registry.find_model(session, services.embedder.name)

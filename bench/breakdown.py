@@ -70,7 +70,7 @@ def _plan_text(plan: Any) -> str:
 
 @contextmanager
 def _waiting() -> Iterator[_Watch]:
-    """Time the driver's waiting for every kind of statement."""
+    """Measure how long the driver waits, for every kind of statement."""
     watch, wait = _Watch(), psycopg.Connection.wait
 
     def timed(connection: Any, *values: Any, **named: Any) -> Any:

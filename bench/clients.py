@@ -19,7 +19,7 @@ from bench.corpus import Corpus, attach
 
 # Eight clients in one process would wait for the GIL rather than for the database.
 PROCESSES = 2
-# What a client process has opened.
+# Opened in each client process.
 _corpus: Corpus
 _barrier: Barrier
 
@@ -59,7 +59,7 @@ class Clients:
 
 @contextmanager
 def clients(corpus: Corpus, data_dir: Path, *, threads: int) -> Iterator[Clients]:
-    """Start processes of at most `threads` threads, on a corpus that stays open meanwhile."""
+    """Start client processes of at most `threads` threads, on a corpus that stays open."""
     # Spawn, because a fork would share the parent's connections.
     context = get_context("spawn")
     given = (corpus.size, data_dir, corpus.services.database.url, threads)

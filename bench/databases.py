@@ -11,7 +11,7 @@ from sqlalchemy.engine import make_url
 
 
 def plain(url: str, **parts: Any) -> str:
-    """Return the address of SQLAlchemy as libpq takes it, with some of its parts replaced."""
+    """Return an address of SQLAlchemy in the form of libpq, with some of its parts replaced."""
     changed = make_url(url).set(drivername="postgresql", **parts)
     return changed.render_as_string(hide_password=False)
 

@@ -1,4 +1,4 @@
-"""How fast the bundled model embeds passages, by engine, threads and texts at once, and how far the
+"""How fast the bundled model embeds chunks, by engine, threads and texts at once, and how far the
 fast engine's vectors are from the package's own."""
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class PackageEngine:
 
 
 def _capped(text: str) -> str:
-    """Return what the portal gives to the model, too."""
+    """Return a text cut as the portal cuts it for the model."""
     return clean_beginning(text, MAX_CHARACTERS)
 
 
@@ -62,8 +62,8 @@ class _Way:
 
 
 def measure_embedding(texts: Sequence[str], *, rounds: int) -> list[dict[str, Any]]:
-    """A row for each way, in rounds that alternate; ratios and cosines are to the package's own
-    engine in one thread."""
+    """Return a row for each way, measured in alternating rounds. Ratios and cosines are to the
+    package's own engine in one thread."""
     cores = os.cpu_count() or 1
     packages = {threads: PackageEngine(threads) for threads in {1, cores}}
     fast = {threads: BundledEmbedder(threads=threads) for threads in {1, cores}}

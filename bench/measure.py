@@ -1,4 +1,4 @@
-"""Measures one corpus: latency, recall, load, and where the time goes."""
+"""Measurements of one corpus: latency, recall, load, and where the time goes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class _Key:
 def measure(
     corpus: Corpus, data_dir: Path, plan: Plan, *, log: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Figures of one corpus, ready for JSON."""
+    """Return the figures of one corpus, ready for JSON."""
     profiles = [one for one in corpus.profiles if one.percent in plan.percents]
     defaults = [one for one in profiles if one.is_default]
     with ExitStack() as stack:
@@ -96,7 +96,8 @@ def measure(
 def _recall_row(
     corpus: Corpus, truth: Truth, profile: Profile, questions: Sequence[Question]
 ) -> dict[str, Any]:
-    """Recall of the vector leg alone and of hybrid search, and how often a result was forbidden."""
+    """Return the recall of the vector leg and of hybrid search, and the number of forbidden
+    results."""
     allowed = corpus.allowed(profile)
     vector, hybrid, forbidden = [], [], 0
     for question in questions:

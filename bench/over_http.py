@@ -33,7 +33,7 @@ UNLIMITED: dict[str, Any] = {"rate_limits": {"enabled": False}}
 def measure_http(
     corpus: Corpus, data_dir: Path, profile: Profile, *, seconds: float
 ) -> list[dict[str, Any]]:
-    """Return the times of each way, and its addition to the median of the bare call."""
+    """Return the times of each way, and what it adds to the median of the bare call."""
     with _contenders(corpus, data_dir, profile) as contenders:
         samples = alternate(contenders, corpus.questions, seconds=seconds)
     return [_row(way, taken, samples[CALL]) for way, taken in samples.items()]
@@ -86,7 +86,7 @@ def application(size: int, data_dir: str, url: str) -> APIFlask:
 
 @contextmanager
 def gunicorn(target: str, data_dir: Path) -> Iterator[http.client.HTTPConnection]:
-    """Open a connection that is kept to one process of gunicorn that serves `target`."""
+    """Open a persistent connection to one process of gunicorn that serves `target`."""
     with listen("127.0.0.1", 0) as listener:
         command = [sys.executable, "-m", "gunicorn", target, "--bind", f"fd://{listener.fileno()}"]
         command += ["--workers", "1", "--log-level", "warning", "--no-control-socket"]
@@ -120,7 +120,7 @@ def _body(question: Question) -> bytes:
 
 
 def checked(path: str, status: int, body: bytes) -> bytes:
-    """Return the body of a success. Raises RuntimeError."""
+    """Return the body of a successful response. Raises RuntimeError for others."""
     if status != http.client.OK:
         raise RuntimeError(f"{path} answered {status}: {body[:200]!r}")
     return body

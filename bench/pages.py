@@ -1,5 +1,5 @@
-"""How soon pages answer at 50,000 documents, in Chromium: the interaction to next paint, as Web
-Vitals counts it, and the time until what was asked for is shown."""
+"""How soon pages respond at 50,000 documents, in Chromium: the interaction to next paint, as Web
+Vitals counts it, and the time until the result is shown."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ _NICENESS = 10
 
 @dataclass
 class _Taken:
-    """Milliseconds of one kind of interaction: to the next paint, to the result, and of the
-    processor for the page's main thread, for all that one key or click brings about."""
+    """Milliseconds of one kind of interaction: to the next paint, to the result, and of processor
+    time of the page's main thread, for everything that one key or click causes."""
 
     paints: list[float] = field(default_factory=list)
     shown: list[float] = field(default_factory=list)
@@ -68,7 +68,7 @@ def measure_pages(
         )
         target = f"bench.promises:application({str(data_dir)!r}, {services.database.url!r})"
         with gunicorn(target, data_dir) as connection:
-            # A user's browser has a machine of its own: here it goes before the servers.
+            # A user's browser has a machine of its own, so here it gets priority over the servers.
             for process in psutil.Process().children(recursive=True):
                 process.nice(_NICENESS)
             url = f"http://127.0.0.1:{connection.port}"
@@ -117,7 +117,7 @@ def _percentiles(name: str, values: list[float]) -> dict[str, float]:
 
 
 def _take(page: Page, taken: _Taken, act: Callable[[], None], shown: Callable[[], None]) -> None:
-    """Do something once, and note how long the next paint and the result took."""
+    """Act once, and record how long the next paint and the result took."""
     page.evaluate(_TAKE)
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})

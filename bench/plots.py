@@ -44,7 +44,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """From a value to a height in the plot, 0 at the bottom and 1 at the top."""
+    """`place` maps a value to a height in the plot, 0 at the bottom and 1 at the top."""
 
     ticks: tuple[float, ...]
     place: Callable[[float], float]
@@ -56,7 +56,7 @@ def linear(top: float, *, bottom: float = 0.0, steps: int = 5) -> Scale:
 
 
 def logarithmic(low: float, high: float) -> Scale:
-    """Ticks at 1, 2 and 5 of each decade around the range."""
+    """Return a scale with ticks at 1, 2 and 5 of each decade around the range."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     every = [m * 10.0**e for e in range(first, last + 1) for m in (1, 2, 5)]
     bottom = max(tick for tick in every if tick <= low)
@@ -75,7 +75,7 @@ def line_plot(
     unit: str,
     goals: Mapping[str, float] | None = None,
 ) -> str:
-    """Lines over named places, with a legend below and goals as dotted lines."""
+    """Return lines over named places, with a legend below and goals as dotted lines."""
     width, height = WIDTH - _LEFT - _RIGHT, HEIGHT - _TOP - _BOTTOM
 
     def x(place: int) -> float:
@@ -111,7 +111,7 @@ def line_plot(
 
 
 def _legend(lines: Sequence[Line]) -> list[str]:
-    """Names in two columns under the plot."""
+    """Return the names of the lines, in two columns under the plot."""
     shapes = []
     for number, line in enumerate(lines):
         x = _LEFT + (number % 2) * (WIDTH - _LEFT - _RIGHT) / 2
@@ -134,7 +134,7 @@ def _svg(title: str, unit: str, shapes: Sequence[str]) -> str:
 
 
 def write_plots(figures: dict[str, Any], directory: Path) -> None:
-    """`performance-<what>-<size>.svg` for each size."""
+    """Write `performance-<what>-<size>.svg` for each size."""
     directory.mkdir(parents=True, exist_ok=True)
     for size, one in figures["sizes"].items():
         plots = {"latency": latency_plot, "recall": recall_plot, "load": load_plot}

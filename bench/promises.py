@@ -1,5 +1,5 @@
-"""What /v1 promises at 50,000 documents: searches and answers over HTTP, each question embedded by
-the bundled model; answers written by a chat model that takes its time, and quoted without one."""
+"""The promises of /v1 at 50,000 documents: searches and answers over HTTP, each question embedded
+by the bundled model; answers are written by a slow chat model, or quoted without one."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class _Promise:
 def measure_promises(
     corpus: Corpus, data_dir: Path, scale: Scale, *, log: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Measure one client that asks every question once, so that no vector or result is kept."""
+    """Measure one client that asks every question once, so that caches do not help."""
     promises = (
         _Promise("/v1/search", 150.0, scale.searches),
         _Promise("/v1/answer", 3000.0, scale.answers),
@@ -113,8 +113,8 @@ def _server_seconds() -> float:
 
 
 def application(data_dir: str, url: str, chat_url: str = "") -> APIFlask:
-    """Return what gunicorn serves here: the portal with its bundled model, on a kept corpus; it
-    quotes without a `chat_url`."""
+    """Return the application that gunicorn serves: the portal with its bundled model, on a kept
+    corpus. It quotes without a `chat_url`."""
     by_model = {"provider": "openai", "api_base": chat_url}
     settings = load_settings(
         data_dir=Path(data_dir),
@@ -134,7 +134,7 @@ def _ask(
     question: Question,
     headers: dict[str, str],
 ) -> tuple[float, bool]:
-    """Return the seconds until the whole response is there, and whether it lacks something."""
+    """Return the seconds until the whole response has arrived, and whether it is degraded."""
     started = time.perf_counter()
     connection.request("POST", promise.path, promise.body(question), headers)
     response = connection.getresponse()
@@ -144,7 +144,7 @@ def _ask(
 
 
 class _ChatHandler(BaseHTTPRequestHandler):
-    """Speak OpenAI's protocol, sending the whole answer after the server's latency."""
+    """A handler of OpenAI's protocol that sends the whole answer after the server's latency."""
 
     server: _ChatServer
 
@@ -162,13 +162,13 @@ class _ChatHandler(BaseHTTPRequestHandler):
 
 
 class _ChatServer(ThreadingHTTPServer):
-    request_queue_size = 256  # Of a load test's people, many ask at once.
+    request_queue_size = 256  # Many users of a load test ask at once.
     latency_s = MODEL_LATENCY_S
 
 
 @contextmanager
 def slow_chat_model(latency_s: float = MODEL_LATENCY_S) -> Iterator[str]:
-    """Yield the address of a model that answers after so many seconds."""
+    """Yield the address of a chat model that answers after `latency_s` seconds."""
     with _ChatServer(("127.0.0.1", 0), _ChatHandler) as server:
         server.latency_s = latency_s
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -31,7 +31,7 @@ def print_tables(console: Console, size: int, figures: dict[str, Any]) -> None:
 
 
 def print_part(console: Console, name: str, measured: dict[str, Any]) -> None:
-    """Print all tables of a part beside the searches of the sizes."""
+    """Print all tables of a part other than the searches at each size."""
     part = PARTS[name]
     console.print(f"\n[bold]{part.title}[/bold]: {part.describe(measured)}")
     for make in part.tables.values():
@@ -135,7 +135,7 @@ def http_rows(figures: dict[str, Any]) -> Rows:
 
 
 def promise_rows(v1: dict[str, Any]) -> Rows:
-    """Return the times of /v1 beside the promised ones."""
+    """Return the times of /v1, next to the promised ones."""
     head = "over HTTP, requests, degraded, p50 ms, p95 ms, p99 ms, goal for p95, processor ms"
     rows = [head.split(", ")]
     for one in v1["rows"]:
@@ -170,7 +170,7 @@ def load_rows(figures: dict[str, Any]) -> Rows:
 
 
 def peer_rows(figures: dict[str, Any]) -> Rows:
-    """Return the portal's hybrid search beside its peers, in the same run."""
+    """Return the figures of the portal's hybrid search and of its peers, in the same run."""
     rows = [["enabled", "engine", "p50 ms", "p95 ms", "recall@10"]]
     peers = figures["peers"]
     for one in figures["portal"]:
@@ -200,8 +200,8 @@ _OF_A_SIZE: dict[str, MakeRows] = {
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of the benchmark: what was measured, in a sentence, and tables by their marks in the
-    page. The sentence has a mark of its own, or stands above the only table."""
+    """A part of the benchmark: a sentence on what was measured, and tables by their marks in the
+    page. The sentence has a mark of its own, or is above the only table."""
 
     title: str
     describe: Callable[[dict[str, Any]], str]

@@ -1,6 +1,6 @@
-"""What a search should have found: both legs by brute force, and the same fusion over them.
+"""The exact results of a search: both legs by brute force, and the same fusion over them.
 
-Written apart from the engine: vectors in NumPy; BM25 from one ranking of the whole corpus, filtered
+Independent of the engine: vectors in NumPy; BM25 from one ranking of the whole corpus, filtered
 here instead of in the index; fusion from the formulas of docs/retrieval-quality.md.
 """
 
@@ -32,8 +32,8 @@ Places = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float64]
 
 
-def candidates_a_leg(corpus: Corpus) -> int:
-    """Return the candidates per leg for ten results, as an explained search reports them."""
+def candidates_per_leg(corpus: Corpus) -> int:
+    """Return the number of candidates per leg for ten results, as an explained search reports."""
     found = corpus.search(corpus.profile("100 %"), corpus.questions[0], explain=True)
     explanation = found.explanation or {}
     return int(explanation["counts"]["vector_leg"])
@@ -73,7 +73,7 @@ class Truth:
         self._plain = plain @ corpus.vectors.T
         self._corrected = corrected @ corpus.vectors.T
         self._fusing = Fusing.configured(corpus)
-        self._leg_limit = candidates_a_leg(corpus)
+        self._leg_limit = candidates_per_leg(corpus)
         self._place_of = {id_.bytes: place for place, id_ in enumerate(corpus.chunk_ids)}
         self.bm25_ranking = cache(self._bm25_ranking)
 
@@ -115,7 +115,7 @@ class Truth:
         return _listed(places[:k])
 
     def _near(self, question: Question, places: Places, fused: Scores, fade: float) -> Places:
-        """Return the best places in the order with adjacent and translated words."""
+        """Return the places, reordered by how close words are to each other, or translated."""
         how = self._fusing
         if (how.fusion, how.normalisation) != (Fusion.WEIGHTED, Normalisation.CALIBRATED):
             return places

@@ -1,5 +1,5 @@
-"""The cost of keeping a corpus: indexing, bulk changes, vacuum, a backup and a restart, and of
-searches meanwhile. The corpus has the same documents afterwards."""
+"""The cost of keeping a corpus: indexing, bulk changes, vacuum, a backup and a restart, with the
+times of searches meanwhile. The corpus has the same documents afterwards."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def measure_upkeep(
 
 @contextmanager
 def _searching(corpus: Corpus) -> Iterator[Samples]:
-    """Search with everything on, one after the other, until the block ends."""
+    """Search with all documents switched on, one search after the other, until the block ends."""
     taken: list[float] = []
     profile, questions = corpus.profile("100 %"), cycle(corpus.questions)
 

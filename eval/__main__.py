@@ -22,7 +22,7 @@ from eval.answers.sets import HALVES, QUESTIONS
 from eval.cached_embedder import CachedEmbedder
 from eval.sets import BadSet, QuestionSet
 
-# More than any model reads of a passage.
+# More than any model reads of a chunk.
 _NEVER_CUT_TOKENS = 8192
 
 
@@ -150,7 +150,7 @@ def measure(
     options: argparse.Namespace,
     progress: Progress,
 ) -> dict[str, Any]:
-    """Measure each set over a corpus with the passages of all of them."""
+    """Measure each set over a corpus with the chunks of all of them."""
     from eval.engine import METHODS, scratch_engine
     from eval.evaluation import evaluate, off_topic_questions
     from portal.settings import load_settings
@@ -189,7 +189,7 @@ def _progress(console: Console) -> Progress:
 
 
 def report(console: Console, figures: dict[str, Any]) -> None:
-    """Print both tables, and sets on which hybrid loses."""
+    """Print the tables, and the sets on which hybrid search is worse than its better leg."""
     for measure_, title in (("ndcg_at_10", "nDCG@10"), ("hit_at_5", "hit@5")):
         console.print(_quality_table(figures, measure_, title))
     console.print(_confidence_table(figures))

@@ -1,9 +1,9 @@
 """Compare lengths and overlaps of chunks: `./run eval --chunking`.
 
 Passages of a set are joined, in a fixed shuffled order, into documents of 20, which the portal's
-splitter cuts in each size; search is the engine's, in NumPy. A hit counts if it overlaps the
-passage that answers. Longer chunks overlap more easily and cost more tokens, so the last columns
-show how much of that passage is in the first five, and in as many as fit `BUDGET_TOKENS`.
+splitter cuts in each size. Search works as in the engine, but in NumPy. A hit counts if it overlaps
+the passage that answers. Longer chunks overlap more easily and cost more tokens, so the last
+columns show how much of that passage is in the first five, and in as many as fit `BUDGET_TOKENS`.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ OVERLAPS = (0.0, 0.1, 0.2)
 QUESTIONS = 80
 BUDGET_TOKENS = 1_500
 _CHUNKS = 100  # of a set, with those that answer.
-_CHUNKS_A_DOCUMENT = 20
-_DEPTH = 100  # of each leg, as the engine has it.
+_CHUNKS_PER_DOCUMENT = 20
+_DEPTH = 100  # of each leg, as in the engine.
 _BREAK = "\n\n"
 _SEED = 7
 
@@ -53,7 +53,7 @@ class Piece:
     text: str
 
     def shared(self, other: Piece) -> int:
-        """Count the characters that both have."""
+        """Return the number of characters that both have."""
         if self.document != other.document:
             return 0
         return max(0, min(self.end, other.end) - max(self.start, other.start))
@@ -61,7 +61,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Means over questions, in percent; `chunks` is their number."""
+    """Means over questions, in percent; `chunks` is the number of chunks."""
 
     size: int
     overlap: int
@@ -84,9 +84,9 @@ class Corpus:
 def corpus_of(one: QuestionSet) -> Corpus:
     texts, places = [], {}
     shuffled = _chosen(one)
-    for number, first in enumerate(range(0, len(shuffled), _CHUNKS_A_DOCUMENT)):
+    for number, first in enumerate(range(0, len(shuffled), _CHUNKS_PER_DOCUMENT)):
         text = ""
-        for chunk in shuffled[first : first + _CHUNKS_A_DOCUMENT]:
+        for chunk in shuffled[first : first + _CHUNKS_PER_DOCUMENT]:
             start = len(text) + len(_BREAK) if text else 0
             text = f"{text}{_BREAK}{chunk.text}" if text else chunk.text
             places[chunk.id] = Piece(number, start, len(text), chunk.text)
@@ -190,7 +190,7 @@ def _affordable(ranking: Sequence[Piece]) -> list[Piece]:
 
 
 def _share(chunks: Sequence[Piece], answer: Piece) -> float:
-    """Return the share of the answer's passage that the chunks have."""
+    """Return the share of the answer's passage that the chunks contain."""
     there = np.zeros(answer.end - answer.start, bool)
     for chunk in chunks:
         if chunk.shared(answer):

@@ -76,7 +76,7 @@ class QuotedPiece:
 @dataclass(frozen=True, slots=True)
 class Answered:
     """The answer to one question; `is_quoting` unless it abstains or only replies. `confidence` is
-    the least of its quotations', 0 without any."""
+    the lowest of its quotations', 0 without any."""
 
     text: str
     is_quoting: bool
@@ -169,8 +169,8 @@ class Engine:
 def scratch_engine(
     directory: Path, settings: Settings, wrap: Wrap = lambda model: model
 ) -> Iterator[Engine]:
-    """Open an empty portal in its own database, and drop it afterwards. Starts the server on
-    `directory` unless it runs."""
+    """Open an empty portal in its own database, and drop the database afterwards. Starts the server
+    in `directory` unless it is running."""
     with borrowed(directory) as server_url:
         name = f"eval_{secrets.token_hex(6)}"
         with databases.temporary(server_url, name) as url:

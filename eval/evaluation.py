@@ -38,8 +38,8 @@ class Asked:
 def off_topic_questions(
     asked: QuestionSet, corpus: Sequence[QuestionSet], known: Sequence[QuestionSet]
 ) -> list[Question]:
-    """Return questions of other sets whose answers, and their titles, are not in the corpus: the
-    same sample each time."""
+    """Return questions of other sets, if the corpus has nothing under the titles of their answers;
+    the same sample each time."""
     titles = {p.title or p.id for one in corpus for p in one.chunks}
     others = [
         question

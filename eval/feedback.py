@@ -18,7 +18,7 @@ from portal.database.embedded import EmbeddedPostgres
 from portal.services import Services
 from portal.settings import Settings, load_settings
 
-# An answer's question is the last one before it that existed when it was written.
+# The question of an answer is the last one before it.
 _JUDGED = text(
     """
     SELECT a.feedback = 'useful' AS is_useful, a.status,
@@ -61,7 +61,7 @@ BANDS = ((0.0, 0.5), (0.5, 0.8), (0.8, 1.0))
 
 
 def run(console: Console, file: Path | None) -> int:
-    """Print the feedback on this portal's answers; write each of them to `file`."""
+    """Print a summary of the feedback on this portal's answers; write each answer to `file`."""
     with _this_portal(load_settings(log_level="error")) as services:
         answers = judged(services)
     console.print(table(summary(answers)) if answers else "No answer was judged yet.")
@@ -84,7 +84,7 @@ def _this_portal(settings: Settings) -> Iterator[Services]:
 
 
 def judged(services: Services) -> list[JudgedAnswer]:
-    """Return every rated answer of all users, by when it was asked for."""
+    """Return every rated answer of all users, in the order in which they were asked for."""
     with services.database.begin() as session:
         return [
             JudgedAnswer(**dict(row) | {"document_ids": tuple(row["document_ids"])})
@@ -114,7 +114,7 @@ def _band(confidence: float | None) -> str:
 
 
 def table(figures: dict[str, dict[str, Any]]) -> Table:
-    """Show the shares of useful answers, a chat model a row."""
+    """Return the shares of useful answers as a table, one chat model per row."""
     shown = Table(title="Answers found useful, of those judged")
     shown.add_column("chat model")
     columns = ["no source", *(f"{low:.1f}–{high:.1f}" for low, high in BANDS)]

@@ -25,7 +25,7 @@ class Quality:
 
 
 def ndcg(ranking: Sequence[str], relevant: frozenset[str], depth: int = 10) -> float:
-    """Normalised discounted cumulative gain with binary relevance."""
+    """Return the normalised discounted cumulative gain, with binary relevance."""
     gain = sum(
         1 / math.log2(place + 2) for place, one in enumerate(ranking[:depth]) if one in relevant
     )
@@ -34,7 +34,7 @@ def ndcg(ranking: Sequence[str], relevant: frozenset[str], depth: int = 10) -> f
 
 
 def quality(rankings: Iterable[tuple[Sequence[str], frozenset[str]]]) -> Quality:
-    """Return the quality of pairs of ranked and relevant document ids, one a question."""
+    """Return the quality of pairs of ranked and relevant document ids, one per question."""
     pairs = list(rankings)
     count = max(1, len(pairs))
 
@@ -59,8 +59,8 @@ def calibration_error(
     *,
     weights: npt.ArrayLike | None = None,
 ) -> float:
-    """Expected calibration error: mean distance of stated and observed chance, over equal bins,
-    weighted by how many fall into each (Naeini et al., AAAI 2015)."""
+    """Return the expected calibration error: the mean distance of stated and observed chance, over
+    equal bins, weighted by how many fall into each (Naeini et al., AAAI 2015)."""
     stated, observed = np.asarray(chances, float), np.asarray(outcomes, float)
     weighed = np.ones(len(stated)) if weights is None else np.asarray(weights, float)
     places = np.minimum((stated * bins).astype(int), bins - 1)

@@ -1,4 +1,4 @@
-"""The engine's ranking in NumPy: a reference for the SQL, and what calibration is fitted with."""
+"""The engine's ranking in NumPy, as a reference for the SQL, and to fit calibration with."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def fuse_reference(
     text_weight: float = TEXT_WEIGHT,
 ) -> Floats:
     """Fuse candidates by weight, unclamped: `likeness` is the cosine to the search vector,
-    `keyword_scores` is BM25, 0 where the keyword leg found nothing."""
+    `keyword_scores` is BM25, 0 if the keyword leg did not find the candidate."""
     vector_part = (likeness - v_lo) / v_width
     text_part = text_scores(keyword_scores, text_floor)
     return (vector_weight * vector_part + text_weight * text_part) / (vector_weight + text_weight)

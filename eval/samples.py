@@ -37,7 +37,7 @@ QUESTIONS_A_PART = 24
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Material:
-    """All chunks and questions, with what ranking needs; rows belong to the set in `set_of_…`."""
+    """All chunks and questions, with the data for ranking; `set_of_…` has the set of each row."""
 
     names: tuple[str, ...]
     vectors: Vector
@@ -61,7 +61,7 @@ class Material:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Collection:
-    """Rows of chunks, and their keyword ranking; `part` is its kind."""
+    """The rows of chunks, and their keyword ranking; `part` is the kind of collection."""
 
     part: str
     chunks: npt.NDArray[np.int64]
@@ -130,7 +130,7 @@ def _collections(
     for name in material.names:
         whole = material.chunks_of(name)
         yield "whole", every, whole
-        # Half of the subjects are removed: the rest resembles an answer but holds none.
+        # Half of the subjects are removed: the rest resembles an answer but does not contain one.
         titles = np.unique(material.titles[whole])
         gone = rng.choice(titles, len(titles) // 2, replace=False)
         rest = whole[~np.isin(material.titles[whole], gone)]
@@ -161,7 +161,7 @@ def _mixtures(material: Material) -> Iterator[tuple[str, str]]:
 
 
 def _largest_mixture(material: Material) -> list[str]:
-    """Return sets that share no subject, largest first, as a library of several languages."""
+    """Return sets that share no subject, largest first, like a library in several languages."""
     chosen: list[str] = []
     for name in sorted(material.names, key=lambda one: -len(material.chunks_of(one))):
         titles = material.titles[material.chunks_of(name)]
@@ -172,7 +172,7 @@ def _largest_mixture(material: Material) -> list[str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranking:
-    """What a search finds before words and translations are compared. `rows` are those of the
+    """The result of a search before words and translations are compared. `rows` are those of the
     chunks that it may find, with their cosines and BM25; `places` are the candidates among them,
     with their fused scores."""
 
@@ -266,7 +266,7 @@ def _translated(
     material: Material, terms: Sequence[str], chunks: Sequence[int], language: str
 ) -> list[float | None]:
     """Return the share of the question's words that chunks in the other language have in
-    translation, None for the rest."""
+    translation; None for the other chunks."""
     is_other = [translates(language, material.languages[row]) for row in chunks]
     senses = translations(terms) if any(is_other) else []
     return [

@@ -17,7 +17,7 @@ _QUESTIONS = ".queries.jsonl"
 
 
 class BadSet(Exception):
-    """A folder or a file that is no question set, with the reason."""
+    """A folder or a file that is not a question set, with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def data_dir(chosen: Path | None = None) -> Path:
 
 
 def names(directory: Path) -> list[str]:
-    """Return the sets in the directory that have both files. Raises BadSet without any."""
+    """Return the sets in the directory that have both files. Raises BadSet if there are none."""
     if not directory.is_dir():
         raise BadSet(f"{directory} is no directory")
     found = sorted(
@@ -65,7 +65,7 @@ def names(directory: Path) -> list[str]:
 
 
 def load(directory: Path, name: str, *, limit: int | None = None) -> QuestionSet:
-    """Load a set; `limit` keeps that many questions, spread evenly, and every passage. Questions
+    """Load a set; `limit` keeps that many questions, evenly spread, and all chunks. Questions
     without a known answer are dropped. Raises BadSet."""
     chunks = tuple(
         Chunk(id=_id(row), title=_string(row, "title", ""), text=_string(row, "text"))
@@ -89,7 +89,7 @@ def load(directory: Path, name: str, *, limit: int | None = None) -> QuestionSet
 
 
 class Row(dict[str, Any]):
-    """A line and its place."""
+    """The values of a line, and its `place` for error messages."""
 
     def __init__(self, values: dict[str, Any], place: str) -> None:
         super().__init__(values)

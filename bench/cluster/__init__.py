@@ -1,4 +1,4 @@
-"""A portal on several machines, all of them this one, as `docs/cluster.md` describes it.
+"""A portal as on several machines, all on this one, as `docs/cluster.md` describes it.
 
     ./run cluster
 

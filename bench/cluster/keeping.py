@@ -1,4 +1,4 @@
-"""What a cluster's manager does: start again what died, and replace a dead primary."""
+"""The cluster's manager: restarts processes that died, and replaces a dead primary."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def keep(
     promote_after_s: float,
     say: Callable[[str], object] = _print,
 ) -> None:
-    """Keep the cluster whole until `stopping`; promote nothing if `promote_after_s` is 0."""
+    """Keep the cluster running until `stopping`; promote no replica if `promote_after_s` is 0."""
     roles = {name: state.role for name, state in cluster.states().items()}
     dead_since: float | None = None
     while not stopping.wait(_LOOK_EVERY_S):
@@ -41,7 +41,7 @@ def keep(
                 say(f"promoted {cluster.promote().name}")
             continue
         dead_since = None
-        # The primary may have died since: it is not its own replica.
+        # The primary may have died since; it must not become its own replica.
         for node in [one for one in cluster.nodes if not one.is_running and one is not primary]:
             say(f"{node.name} is down; it returns as a replica")
             try:

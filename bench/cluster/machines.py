@@ -1,4 +1,4 @@
-"""The cluster: which programs run, with which settings, and how faults are put into it."""
+"""The cluster: its programs, their settings, and its states and faults."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PORTAL = [sys.executable, "-c", "from portal.processes.cli import main; main()"
 _POOLER_PORT = 6432
 _START_TIMEOUT_S = 120.0
 _STATEMENT_TIMEOUT_MS = 60_000
-# Replicas of the bench are on one machine: each takes a little of its memory.
+# All servers of the bench are on one machine, so each takes little of its memory.
 _SERVER = {"shared_buffers": "128MB", "maintenance_work_mem": "128MB", "max_connections": "100"}
 
 _PGBOUNCER = """\
@@ -162,7 +162,7 @@ class Cluster:
             node.require_replica()
 
     def _start_again(self) -> None:
-        """Start the servers of an earlier run, the primary of that time first."""
+        """Start the servers of an earlier run, the former primary first."""
         replicas = [node for node in self.nodes if (node.cluster / "standby.signal").exists()]
         for node in [node for node in self.nodes if node not in replicas] + replicas:
             if node.cluster.exists():
@@ -236,7 +236,7 @@ class Cluster:
         return path.read_text()
 
     def environment(self, name: str) -> dict[str, str]:
-        """Return the settings of a machine of this name, as operators set them."""
+        """Return the settings of the machine with this name, as an operator would set them."""
         return {
             "PYTHONPATH": str(ROOT),
             "DATABASE_URL": self.direct_url,
@@ -285,7 +285,7 @@ class Cluster:
             (r"listen 8080 default_server;", f"listen {HOST}:{self.layout.proxy} default_server;"),
             (r"pid /tmp/nginx.pid;", f"pid {folder}/nginx.pid;"),
             (r"/tmp/nginx-", f"{folder}/"),
-            # All clients of the bench have one address.
+            # All clients of the bench have the same address.
             (r"limit_(conn|req) (zone=|connections)[^;]*;\n", "\n"),
             (r"worker_processes auto;", "worker_processes 1;"),
         ):
@@ -299,7 +299,7 @@ class Cluster:
         self.proxy.start()
 
     def answers(self, port: int | None = None) -> bool:
-        """Return whether the portal answers that it is ready: all of it, or on one port."""
+        """Return whether the portal answers that it is ready, on all ports or on one."""
         ports = (*self.layout.web, self.layout.proxy) if port is None else (port,)
         for one in ports:
             connection = http.client.HTTPConnection(HOST, one, timeout=5)
@@ -315,12 +315,12 @@ class Cluster:
 
     @property
     def processes(self) -> list[Process]:
-        """Return what runs beside the servers of PostgreSQL."""
+        """Return the processes other than the PostgreSQL servers."""
         named = [vars(self).get(name) for name in ("pooler", "redis", "proxy")]
         return [*filter(None, named), *self.web, *self.workers]
 
     def stop(self) -> None:
-        """End everything, the proxy first and the servers last."""
+        """Stop everything, the proxy first and the servers last."""
         for process in reversed(self.processes):
             process.signal(signal.SIGTERM)
         for process in reversed(self.processes):
@@ -347,7 +347,7 @@ class Cluster:
         return [node for node in self.nodes if node.state().role == "replica"]
 
     def promote(self) -> Node:
-        """Promote the replica that has received the most, and lead the pooler there."""
+        """Promote the replica that has received the most, and point the pooler to it."""
         states = self.states()
         best = max(self.replicas, key=lambda node: states[node.name].position)
         best.promote()

@@ -29,7 +29,7 @@ _CONNECT_TIMEOUT_S = 2
 
 @dataclass(frozen=True)
 class NodeState:
-    """`role` is primary, replica or down; `position` is the end of what it has, in bytes of WAL."""
+    """`role` is primary, replica or down; `position` is the end of its WAL, in bytes."""
 
     role: str
     position: int
@@ -37,7 +37,7 @@ class NodeState:
 
 
 class Node:
-    """One server. It follows whichever of the nodes can be written to, unless it is the primary."""
+    """One server. Unless it is the primary, it follows the node that can be written to."""
 
     def __init__(
         self, name: str, folder: Path, *, hosts: Sequence[Path], settings: Mapping[str, str]
@@ -45,7 +45,7 @@ class Node:
         self.name = name
         self.folder = folder
         self.cluster = folder / cluster_files.CLUSTER
-        # Apart from the server's files, which other servers copy.
+        # Outside of the server's files, which other servers copy.
         self.socket = folder / SOCKET
         self._names = ", ".join(host.parent.name for host in hosts)
         standby = {
@@ -94,7 +94,7 @@ class Node:
         self.server.start()
 
     def require_replica(self) -> None:
-        """Acknowledge a commit once one replica has it on disk: a promotion then loses none."""
+        """Acknowledge commits only when a replica has them on disk: a promotion then loses none."""
         with self.connect("postgres") as connection:
             names = f"ANY 1 ({self._names})"
             connection.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{names}'")
@@ -104,7 +104,7 @@ class Node:
         self.server.stop()
 
     def kill(self) -> None:
-        """End the server and all of its sessions as kill -9 does."""
+        """Kill the server and all of its sessions, as kill -9 does."""
         postmaster = running_postmaster(self.cluster)
         if postmaster is None:
             return
@@ -136,7 +136,7 @@ class Node:
         try:
             self._rewind(primary)
         except (PortalError, RuntimeError):
-            # It no longer has the log from where they parted, as after many promotions.
+            # It no longer has the log from where they diverged, as after many promotions.
             self.make_from(primary)
         self.start()
 

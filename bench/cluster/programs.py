@@ -86,7 +86,7 @@ class Process:
             self._process.send_signal(number)
 
     def kill(self) -> None:
-        """End the process and its children as kill -9 does."""
+        """Kill the process and its children, as kill -9 does."""
         process = self._process  # Another may be started as soon as it is dead.
         if process is None:
             return

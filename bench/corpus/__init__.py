@@ -1,4 +1,4 @@
-"""A portal that holds a synthetic corpus, made once and kept: what is measured is what serves.
+"""A portal that holds a synthetic corpus, made once and kept. The real portal is measured.
 
 python -m bench.corpus --size 50000 --data-dir var/bench
 
@@ -64,7 +64,7 @@ class PreparedQuestions:
         self._vectors = vectors
 
     def embed_query(self, text: str) -> Vector:
-        """Raises KeyError for a question that was not prepared."""
+        """Return the prepared vector. Raises KeyError for a question that was not prepared."""
         return self._vectors[text]
 
     def embed_chunks(self, texts: Sequence[str]) -> Vector:
@@ -81,7 +81,7 @@ class Question:
 
 
 class Corpus:
-    """An open corpus. Chunks and documents are counted in the order of `chunk_ids` and
+    """An open corpus. Chunks and documents are indexed in the order of `chunk_ids` and
     `document_ids`."""
 
     def __init__(self, services: Services, size: int, files: _Files) -> None:
@@ -101,13 +101,13 @@ class Corpus:
 
     @cached_property
     def document_of(self) -> npt.NDArray[np.int64]:
-        """Each chunk's document (chunks,)."""
+        """Return the document of each chunk: (chunks,)."""
         document_of: npt.NDArray[np.int64] = self._files.array("document_of")
         return document_of
 
     @cached_property
     def vectors(self) -> Vector:
-        """Each chunk's vector (chunks, dim)."""
+        """Return the vector of each chunk: (chunks, dim)."""
         vectors: Vector = self._files.array("vectors")
         return vectors
 
@@ -152,9 +152,9 @@ def open_corpus(
     has_words: bool = True,
     **overrides: Any,
 ) -> Iterator[Corpus]:
-    """Open the corpus of `size` chunks in documents of about `mean_chunks`; make it when the data
+    """Open the corpus of `size` chunks in documents of about `mean_chunks`; make it if the data
     directory has none that fits this code and schema (with `stale_ok` any will do). `overrides` are
-    settings. The server is started, or joined where another process has it open. Without
+    settings. The server is started, or shared if another process has started it. Without
     `has_words` the keyword index may be missing."""
     data_dir = data_dir.resolve()
     data_dir.mkdir(parents=True, exist_ok=True)
@@ -184,8 +184,8 @@ def attach(
     mean_chunks: int = MEAN_CHUNKS,
     **overrides: Any,
 ) -> Corpus:
-    """Open a corpus that another process holds open, for client processes, with what the portal
-    loads before it serves."""
+    """Open a corpus that another process holds open, for client processes. This loads what the
+    portal loads before it serves."""
     lexicon.load()
     files = _Files(data_dir, size, mean_chunks)
     return Corpus(_services(data_dir, database_url, files.questions(), overrides), size, files)
@@ -280,7 +280,7 @@ class _Files:
         self._meta.unlink(missing_ok=True)
 
     def keep_started(self, fingerprint: str, users: Sequence[UUID]) -> None:
-        """Note that the database is ready to be filled, so that an interrupted run goes on."""
+        """Record that the database is ready to be filled, so that an interrupted run can resume."""
         values = {"fingerprint": fingerprint, "users": [str(one) for one in users]}
         self._started.write_text(json.dumps(values), encoding="utf-8")
 

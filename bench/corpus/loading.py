@@ -1,4 +1,4 @@
-"""Fills a prepared portal with a corpus by COPY: what indexing stores, without indexing."""
+"""Fill a prepared portal with a corpus by COPY, with the rows that indexing would store."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from portal.text.terms.analyser import analyser_version
 
 CHUNK_IDS, DOCUMENT_IDS, JOB_IDS, REVISION_IDS = range(4)
 _OF_A_DOCUMENT = (JOB_IDS, DOCUMENT_IDS, REVISION_IDS)
-# Shares of documents that nobody but their owner sees, and that are in the trash.
+# Shares of documents that only their owner sees, and of documents in the trash.
 PRIVATE_SHARE, DELETED_SHARE = 0.02, 0.01
 
 _DOMAINS = ("law", "finance", "engineering", "people", "research", None)
-# A trigger deletes by it for each document.
+# A trigger deletes by this index for each document.
 _OF_TRIGGER = "ix_shared_chunks_document_id"
 _TELL_EVERY = 10  # Blocks.
 _BETWEEN_CHUNKS = "\n\n"
@@ -83,8 +83,8 @@ _COLUMNS = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Access:
-    """Which documents are withheld from everyone but `keeper`, and which are in the trash:
-    (documents,) each. The others are `owner`'s, who shares them."""
+    """Which documents only `keeper` sees, and which are in the trash: (documents,) each. The others
+    belong to `owner`, who shares them."""
 
     owner: UUID
     keeper: UUID
@@ -106,8 +106,8 @@ def load(
     *,
     log: Callable[[str], None],
 ) -> dict[int, str]:
-    """Store all of it and build the indexes; the questions' texts by their place. `write` returns
-    the blocks that are not stored yet. What an interrupted call has stored is kept."""
+    """Store the corpus and build the indexes; return the texts of the questions by place. `write`
+    returns the blocks that are not stored yet. Blocks stored by an interrupted call are kept."""
     with services.database.begin() as session:
         collection = portal_collection_id(session)
         model = registry.find_model(session, services.embedder.name)
@@ -146,8 +146,8 @@ def load(
 
 
 class _Progress:
-    """What is stored so far, in tables beside the portal's: the blocks by their first documents,
-    with their questions, and the indexes that were dropped to be built over full tables."""
+    """The progress so far, in tables next to the portal's: the blocks by their first documents,
+    with their questions, and the indexes that were dropped, to be built over full tables."""
 
     def __init__(self, connection: psycopg.Connection, partition: str) -> None:
         self._connection = connection
@@ -171,7 +171,7 @@ class _Progress:
         )
 
     def build_indexes(self, log: Callable[[str], None]) -> None:
-        """Build those that are missing."""
+        """Build the indexes that are missing."""
         rows = self._connection.execute(
             "SELECT name, definition FROM bench_indexes WHERE to_regclass(name) IS NULL"
         )
@@ -183,7 +183,7 @@ class _Progress:
 
 
 class _Rows:
-    """A block's rows, a table a method, columns as in `_COLUMNS`."""
+    """The rows of a block, one method per table, with the columns of `_COLUMNS`."""
 
     def __init__(self, plan: Outline, access: Access, collection: UUID, model_id: int) -> None:
         self._plan, self._access = plan, access
@@ -264,8 +264,8 @@ class _Rows:
 
 
 def _drop_indexes(connection: psycopg.Connection, tables: Sequence[str]) -> None:
-    """Drop the indexes that hold no constraint and note their definitions: built over full tables
-    they take a fraction of the time. The keyword index is made by the portal's own code."""
+    """Drop the indexes that enforce no constraint, and record their definitions: built over full
+    tables they take a fraction of the time. The portal's own code makes the keyword index."""
     rows = connection.execute(
         """
         SELECT i.indexrelid::regclass::text, pg_get_indexdef(i.indexrelid)

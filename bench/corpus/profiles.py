@@ -1,4 +1,4 @@
-"""Persons for whom more or fewer documents are switched on: the selectivity of a search."""
+"""Users with more or fewer documents switched on: the selectivity of a search."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from portal.services.people import accounts
 
 Flags = npt.NDArray[np.bool_]
 
-# Of every search that is measured.
+# The number of results of every measured search.
 RESULTS = 10
-# In percent of the documents that the person may see.
+# In percent of the documents that the user may see.
 SHARES = (100.0, 50.0, 10.0, 1.0, 0.1)
 IN_A_CONVERSATION = " in a conversation"
 BY_FOLDERS = " by folders"
@@ -30,7 +30,7 @@ _FOLDERS_A_SECTION = 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Profile:
-    """Who asks, where, and for which documents (documents,) that leaves `enabled`."""
+    """A user, perhaps in a conversation, and which documents are `enabled` there: (documents,)."""
 
     name: str
     percent: float
@@ -40,15 +40,15 @@ class Profile:
 
     @property
     def is_default(self) -> bool:
-        """Return whether it comes from a person's switches of documents."""
+        """Return whether it comes from a user's switches of documents."""
         return self.name == name_of(self.percent)
 
     def request(self, query: str, **options: Any) -> SearchRequest:
-        """A search as this person makes it."""
+        """Return a search as this user makes it."""
         return SearchRequest(query, conversation_id=self.conversation_id, top_n=RESULTS, **options)
 
     def as_dict(self) -> dict[str, Any]:
-        """All but `enabled`, for JSON."""
+        """Return all but `enabled`, for JSON."""
         return {
             "name": self.name,
             "percent": self.percent,
@@ -76,12 +76,12 @@ def name_of(percent: float) -> str:
 def make(
     services: Services, document_ids: Sequence[UUID], visible: Flags, *, seed: int
 ) -> list[Profile]:
-    """Three profiles a share: a person whose defaults are so, a conversation whose overrides make
-    it so for a person who has switched a random half off, and a person who has switched the
-    folder above all others, and folders below it back on."""
+    """Return three profiles per share: a user with such defaults; a conversation with such
+    overrides, of a user who has switched a random half off; and a user who has switched the folder
+    above all others off, and folders below it back on."""
     rng = np.random.default_rng([seed, 11])
     with psycopg.connect(services.database.conninfo) as connection:
-        # Of a run that was interrupted here.
+        # These are from a run that was interrupted here.
         connection.execute("DELETE FROM users WHERE name NOT IN ('owner', 'keeper')")
     talker = _user(services, "talker")
     default = rng.random(len(document_ids)) < 0.5
@@ -95,7 +95,7 @@ def make(
             user = _user(services, f"sees {name}")
             _switch(connection, "user", user.id, document_ids, off=visible & ~enabled)
             profiles.append(Profile(name, percent, user, None, enabled))
-            # A switch is stored where it differs from the default, as people set it.
+            # A switch is stored only if it differs from the default, as when users set it.
             conversation = _conversation(connection, talker.id, name)
             on, off = enabled & ~default, visible & ~enabled & default
             _switch(connection, "conversation", conversation, document_ids, on=on, off=off)
@@ -115,7 +115,7 @@ def make(
 
 
 class _Folders:
-    """A tree of folders three levels deep, in which each document lies at a random place."""
+    """A tree of folders three levels deep, with each document in a random folder."""
 
     def __init__(
         self, connection: psycopg.Connection, document_ids: Sequence[UUID], rng: np.random.Generator
@@ -147,7 +147,7 @@ class _Folders:
         is_on = np.full(FOLDERS, percent == 100)
         is_on[self.order[:count]] = True
         with connection.cursor() as cursor:
-            # Those that lie in another are switched too: the nearest counts.
+            # Folders within others are switched too, because the nearest switch counts.
             cursor.executemany(
                 "INSERT INTO folder_switches (user_id, folder_id, enabled) VALUES (%s, %s, %s)",
                 [
@@ -164,7 +164,7 @@ class _Folders:
 
 
 def _choose(rng: np.random.Generator, visible: Flags, percent: float) -> Flags:
-    """That share of the visible documents, at least one."""
+    """Return a random choice of this share of the visible documents, at least one."""
     places = np.flatnonzero(visible)
     count = max(1, round(len(places) * percent / 100))
     enabled = np.zeros_like(visible)

@@ -1,4 +1,4 @@
-"""A corpus as arrays and texts, by size and seed alone: no database, the same on every machine."""
+"""A corpus as arrays and texts, from size and seed only: no database, the same on all machines."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ Integers = npt.NDArray[np.int64]
 QUESTION_COUNT = 400
 MEAN_CHUNKS = 5
 _BLOCK_DOCUMENTS = 250
-_AHEAD = 4  # Blocks a process.
-# Most passages of a document are about its topic, some about another one.
+_AHEAD = 4  # Blocks per process.
+# Most chunks of a document are about its topic, some about another one.
 _OFF_TOPIC_SHARE = 0.2
-# Where a stream of random numbers is used; a stream a purpose keeps them independent.
+# Streams of random numbers, one per purpose, which keeps them independent.
 _PLAN, _VECTORS, _TEXTS, _IDS = range(4)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outline:
-    """Which passages there are: everything but their texts.
+    """The chunks of a corpus: everything but their texts.
 
     `document_of`, `topics` (chunks,) and `languages`, `document_topics` (documents,) are indexes;
     `vectors` (chunks, dim); `questions` (questions, dim) are answered by the chunks `targets`.
@@ -57,7 +57,7 @@ class Outline:
 
 
 def make_ids(seed: int, kind: int, count: int) -> list[UUID]:
-    """Ids in random order, as the database's own are; `kind` tells series apart."""
+    """Return ids in random order, like the database's own; `kind` selects the series."""
     drawn = np.random.default_rng([seed, _IDS, kind]).bytes(16 * count)
     return [UUID(bytes=drawn[at : at + 16], version=4) for at in range(0, len(drawn), 16)]
 
@@ -133,8 +133,8 @@ def outline(
 def write_all(
     plan: Outline, *, processes: int, done: Container[int] = ()
 ) -> Iterator[WrittenBlock]:
-    """Texts and terms of the whole corpus, block after block, without those that are `done`: the
-    first documents of blocks."""
+    """Yield the texts and terms of the whole corpus, block by block, without the blocks whose first
+    documents are in `done`."""
     bounds = np.searchsorted(plan.document_of, np.arange(plan.document_count + 1))
     tasks = []
     for first in range(0, plan.document_count, _BLOCK_DOCUMENTS):

@@ -1,7 +1,7 @@
 """Synthetic texts with the shape of real ones: words by Zipf's law, some of them a topic's own.
 
 The commonest words are those of the background texts that come with the portal, so that stop words
-and dictionary words stand where they stand in real text; rarer ones are made up.
+and dictionary words are where they are in real text; rarer ones are made up.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _ZIPF_SHIFT = 2.7
 _TOPIC_WORDS = 80
 _TOPIC_WORDS_FROM_RANK = 200
 _TOPIC_SHARE = 0.3
-# About 300 tokens of a language model: what the portal cuts passages to.
-_WORDS_A_CHUNK = {"en": 190, "zh": 230}
+# About 300 tokens of a language model, the length of the portal's chunks.
+_WORDS_PER_CHUNK = {"en": 190, "zh": 230}
 _WORDS_A_SENTENCE = {"en": 14, "zh": 9}
 _ENGLISH_WORD = re.compile("[a-z]+")
 _SYLLABLES = [c + v for c in "bcdfghklmnprstvz" for v in ("a", "e", "i", "o", "u", "er", "in")]
@@ -35,8 +35,8 @@ _SYLLABLES = [c + v for c in "bcdfghklmnprstvz" for v in ("a", "e", "i", "o", "u
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A passage before its words are written out: indexes into the vocabulary, and which of them
-    are the topic's own."""
+    """A chunk before its words are written out: indexes into the vocabulary, and which of them are
+    the topic's own."""
 
     language: str
     words: Tokens
@@ -45,7 +45,7 @@ class Draft:
 
 @cache
 def vocabulary(language: str) -> tuple[str, ...]:
-    """Words by rank, commonest first; the same in every run."""
+    """Return words by rank, commonest first; the same in every run."""
     counted: Counter[str] = Counter()
     for text in texts(language, "passages"):
         last_end = 0
@@ -89,15 +89,15 @@ def _zipf(rng: np.random.Generator, size: int, count: int) -> Tokens:
 
 @cache
 def topic_words(topic: int, language: str) -> Tokens:
-    """The words that texts on a topic use more than others, by rank."""
+    """Return the words that texts on a topic use more than others, by rank."""
     rng = np.random.default_rng([3, topic, LANGUAGES.index(language)])
     ranks = np.arange(_TOPIC_WORDS_FROM_RANK, len(vocabulary(language)))
     return rng.choice(ranks, size=_TOPIC_WORDS, replace=False)
 
 
 def draft(rng: np.random.Generator, topic: int, language: str) -> Draft:
-    """A passage on a topic."""
-    mean = _WORDS_A_CHUNK[language]
+    """Return the draft of a chunk on a topic."""
+    mean = _WORDS_PER_CHUNK[language]
     count = int(np.clip(rng.normal(mean, mean / 4), mean / 3, 1.6 * mean))
     is_topical = rng.random(count) < _TOPIC_SHARE
     words = _zipf(rng, len(vocabulary(language)), count)
@@ -107,7 +107,7 @@ def draft(rng: np.random.Generator, topic: int, language: str) -> Draft:
 
 
 def write(chunk: Draft) -> str:
-    """The passage as text, in sentences."""
+    """Return a chunk as text, in sentences."""
     length = _WORDS_A_SENTENCE[chunk.language]
     cuts = [*range(0, len(chunk.words), length), len(chunk.words)]
     join, stop = ("", "。") if chunk.language == "zh" else (" ", ". ")
@@ -116,15 +116,15 @@ def write(chunk: Draft) -> str:
 
 
 def write_title(rng: np.random.Generator, topic: int, language: str) -> str:
-    """A title of three words of the topic."""
+    """Return a title of three words of the topic."""
     known = vocabulary(language)
     words = [known[i] for i in rng.choice(topic_words(topic, language), size=3, replace=False)]
     return "".join(words) if language == "zh" else " ".join(words).capitalize()
 
 
 def write_question(rng: np.random.Generator, chunk: Draft) -> str:
-    """Three to twelve words of the passage, half of them the topic's own, the others as common
-    as words are."""
+    """Return three to twelve words of the chunk, half of them the topic's own, the others drawn
+    from all of its words."""
     count = int(rng.integers(3, 13))
     topical = np.flatnonzero(chunk.is_topical)
     some = rng.choice(topical, size=min(len(topical), (count + 1) // 2), replace=False)
@@ -135,8 +135,8 @@ def write_question(rng: np.random.Generator, chunk: Draft) -> str:
 
 
 def terms_of(text: str, language: str) -> str:
-    """What the portal's analyser makes of a text written here. English words stand alone, so each
-    is analysed once: that is eight times as fast as the whole text."""
+    """Return the terms that the portal's analyser finds in a text written here. English words stand
+    alone, so each is analysed only once, which is eight times as fast as the whole text."""
     if language != "en":
         return index_terms(text)
     return " ".join(_word_terms(word) for word in _ENGLISH_WORD.findall(text.lower()))

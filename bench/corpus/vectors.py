@@ -2,8 +2,8 @@
 language share, topics, and few directions in which texts really differ.
 
 The shared parts and the directions are those of the background that comes with the portal, so that
-what search does with a question's vector (`portal.embeddings.calibration`) works as it does on
-real vectors. An index meets what makes real vectors hard: clusters, and cosines that span little.
+the correction of a query's vector (`portal.embeddings.calibration`) works as it does on real
+vectors. For an index they are as hard as real ones: clusters, and cosines that span little.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from portal.domain.embedding import Vector
 from portal.embeddings.calibration.background import LANGUAGES, Background
 
 LATENT_DIMENSIONS = 28
-# Shares of a passage's own variance: its topic, its document, itself. They sum to one.
+# Shares of a chunk's own variance: its topic, its document, itself. They sum to one.
 _TOPIC, _DOCUMENT, _CHUNK = 0.45, 0.30, 0.25
-# Length of what is not shared, as measured on the background (mean cosine .80 to .85).
+# Length of the part that is not shared, as measured on the background (mean cosine .80 to .85).
 _OWN_LENGTH = 0.45
 _NOISE_SHARE = 0.1
-# Correlation of a question with its passage: gives relevant pairs .08 to .1 more than random ones.
+# Correlation of a question with its chunk: gives relevant pairs .08 to .1 more than random ones.
 _QUESTION_CORRELATION = 0.7
 
 Latent = npt.NDArray[np.float64]
@@ -30,7 +30,7 @@ Latent = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Space:
-    """Where a model places texts: `shared` a kind and language (dim,), `directions` (28, dim)."""
+    """Where a model places texts: `shared` by kind and language (dim,), `directions` (28, dim)."""
 
     shared: dict[tuple[str, str], Vector]
     directions: npt.NDArray[np.float64]
@@ -38,7 +38,7 @@ class Space:
 
     @classmethod
     def like(cls, background: Background, *, topic_count: int) -> Space:
-        """The space of a model by its background."""
+        """Return the space of a model, estimated from its background."""
         shared: dict[tuple[str, str], Vector] = {}
         for language in LANGUAGES:
             shared["passage", language] = background.chunks[language].mean(axis=0)
@@ -56,7 +56,7 @@ class Space:
     def chunks(
         self, rng: np.random.Generator, topics: npt.NDArray[np.int64], of_document: Latent
     ) -> Latent:
-        """Latent places (n, 28) of passages by their topic and their document's own part."""
+        """Return latent places (n, 28) of chunks, by their topic and their document's own part."""
         own = rng.normal(size=(len(topics), LATENT_DIMENSIONS))
         place: Latent = (
             np.sqrt(_TOPIC) * self.topics[topics]
@@ -66,7 +66,7 @@ class Space:
         return place
 
     def questions(self, rng: np.random.Generator, places: Latent) -> Latent:
-        """Latent places (n, 28) of questions that passages at `places` answer."""
+        """Return latent places (n, 28) of questions that chunks at `places` answer."""
         other = rng.normal(size=places.shape)
         share = _QUESTION_CORRELATION
         asked: Latent = share * places + np.sqrt(1 - share**2) * other
@@ -75,7 +75,7 @@ class Space:
     def embed(
         self, rng: np.random.Generator, kind: str, languages: list[str], places: Latent
     ) -> Vector:
-        """Unit vectors (n, dim) float32; `kind` is ``chunk`` or ``question``."""
+        """Return unit vectors, (n, dim) float32; `kind` is ``passage`` or ``question``."""
         dimensions = self.directions.shape[1]
         noise = rng.normal(size=(len(places), dimensions)) / np.sqrt(dimensions)
         own = np.sqrt(1 - _NOISE_SHARE) * places @ self.directions + np.sqrt(_NOISE_SHARE) * noise

@@ -22,7 +22,7 @@ from portal.services.people import accounts, sessions
 _TOKEN_TTL_S = 7200
 _LIST, _BULK = "/api/knowledge/documents", "/api/knowledge/bulk"
 _SEARCH = "search"
-# By the name in the table: the address that is read.
+# The addresses to read, by their name in the table.
 _READS = {
     "list, page": "/documents",
     "list, API": f"{_LIST}?limit=50",
@@ -37,7 +37,7 @@ _READS_OF_FOLDERS = {
     "tree, API": "/api/folders?parent_id=<folder>",
     "all folders to choose from, page": "/folders/new",
 }
-# Changes of CHANGED documents, each with what undoes it.
+# Changes of CHANGED documents; each is undone afterwards.
 _CHANGES: dict[str, dict[str, Any]] = {
     "move": {"action": "move", "folder_id": "<folder>"},
     "tag": {"action": "add_tag", "tag": "bench"},
@@ -116,7 +116,7 @@ def _measure_reads(
     member: Client,
     seconds: float,
 ) -> list[dict[str, Any]]:
-    """Time reads of a user who owns nothing, of both copies in turn."""
+    """Time reads of both copies in turn, by a user who owns nothing."""
     contenders = {}
     for name, path in _READS.items():
         for at, (_, reader) in (("flat", flat), ("filed", filed)):

@@ -21,10 +21,10 @@ FOLDERS, GROUPS, MEMBERS, CHANGED = 2_000, 200, 200, 10_000
 CHANGED_DOMAIN = "changed"
 _SECTIONS, _PER_SECTION = 20, 9
 _LOWEST = _SECTIONS * (_PER_SECTION + 1)
-_GROUPS_A_USER = 5
+_GROUPS_PER_USER = 5
 
-# Triggers would follow each row; here all of it is set at once, as they would leave it. A copy of a
-# BM25 index would share its state with the index that was copied.
+# Triggers would run for each row; here everything is set at once, as they would leave it. A copy of
+# a BM25 index would share its state with the original.
 _EMPTY = f"""
     DROP INDEX {", ".join(index.name for index in INDEXES)};
     SET session_replication_role = replica;
@@ -58,7 +58,7 @@ _FILL = f"""
     INSERT INTO groups (name) SELECT 'Group ' || number FROM generate_series(1, {GROUPS}) number;
     INSERT INTO group_members (group_id, user_id)
         SELECT g.id, u.id FROM users u CROSS JOIN LATERAL (
-            SELECT id FROM groups WHERE u.name <> '' ORDER BY random() LIMIT {_GROUPS_A_USER}
+            SELECT id FROM groups WHERE u.name <> '' ORDER BY random() LIMIT {_GROUPS_PER_USER}
         ) g WHERE u.name LIKE 'member %';
     INSERT INTO folder_members (folder_id, group_id, role)
         SELECT f.id, g.id, 'reader' FROM folders f CROSS JOIN LATERAL (
@@ -72,7 +72,7 @@ _FILL = f"""
 
 @dataclass(frozen=True, slots=True)
 class Filed:
-    """A copy of the corpus; `folder_id` is a section of it, and None in the one without folders."""
+    """A copy of the corpus; `folder_id` is one of its sections, or None without folders."""
 
     corpus: Corpus
     folder_id: UUID | None
@@ -80,9 +80,9 @@ class Filed:
 
 @contextmanager
 def filed_copies(corpus: Corpus, data_dir: Path) -> Iterator[tuple[Filed, Filed]]:
-    """Yield the corpus without folders and with them; both are dropped afterwards."""
+    """Yield copies of the corpus without folders and with them; both are dropped afterwards."""
     url = corpus.services.database.url
-    corpus.services.database.dispose()  # A database in use is no template.
+    corpus.services.database.dispose()  # A database in use cannot be a template.
     with ExitStack() as stack:
         copies = [
             stack.enter_context(_copy(corpus, data_dir, url, kind)) for kind in ("flat", "filed")

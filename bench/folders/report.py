@@ -32,7 +32,7 @@ def change_rows(folders: dict[str, Any]) -> Rows:
 
 
 def _times(measured: dict[str, Any], names: Sequence[str], *, digits: int) -> list[str]:
-    """Return the figures of these names without folders, then with them; empty where not taken."""
+    """Return the named figures without folders, then with them; empty if not measured."""
     return [
         f"{measured[at][name]:.{digits}f}" if at in measured else ""
         for at in ("flat", "filed")

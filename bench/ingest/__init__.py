@@ -1,4 +1,4 @@
-"""Ingest: files, pages and passages a second through the whole pipeline, and where the time goes.
+"""Ingest: files, pages and chunks per second through the whole pipeline, and where the time goes.
 
 Each run has its own database and does what a portal does: files are stored as `portal import`
 stores them, and a worker takes them from the queue, reads, cuts, embeds, analyses and writes them,
@@ -74,8 +74,8 @@ QUICK, WHOLE = Scale(files=10, texts=6, rounds=1), Scale(files=24, texts=12, rou
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A way to run the pipeline. `at_once` are documents in progress; `reuses` the vectors of the
-    same words."""
+    """A way to run the pipeline. `at_once` is the number of documents in progress; with `reuses`,
+    equal texts share a vector."""
 
     name: str
     embedder: Callable[[], Embedder]
@@ -85,8 +85,8 @@ class Variant:
 
 @dataclass(slots=True)
 class Watch:
-    """Seconds by part, of all threads together: what is done within another part counts once, for
-    the inner one."""
+    """Seconds by part, of all threads together. A part within another counts only for the inner
+    one."""
 
     seconds: Counter[str] = field(default_factory=Counter)
     reused: int = 0
@@ -108,7 +108,8 @@ class Watch:
 
 
 def measure_ingest(data_dir: Path, scale: Scale, *, log: Callable[[str], None]) -> dict[str, Any]:
-    """Figures, ready for JSON: `pipeline` and `model` rows, and `parts` of the portal as it is."""
+    """Return figures, ready for JSON: `pipeline` and `model` rows, and `parts` of the portal as it
+    is."""
     load = round(psutil.getloadavg()[0], 2)
     chosen = sheets(scale.files)
     variants = _variants()
@@ -135,8 +136,8 @@ def measure_ingest(data_dir: Path, scale: Scale, *, log: Callable[[str], None]) 
 
 
 def _variants() -> list[Variant]:
-    """The package's own engine first, in one thread, because several wait for each other in loops
-    where anything else has work for the processors; then the portal as it is. The others change
+    """Return the package's own engine first, in one thread, because several threads busy-wait for
+    each other when anything else needs the processors; then the portal as it is. The others change
     one thing each."""
     cores = os.cpu_count() or 1
     return [

@@ -1,5 +1,5 @@
-"""A folder of files as people have them: Chinese and English, TXT, Markdown and PDF, with editions
-that differ in little.
+"""A realistic folder of files: Chinese and English, TXT, Markdown and PDF, with editions that
+differ only slightly.
 
 python -m bench.ingest.files FOLDER --count 1000 --bad 10
 """
@@ -27,8 +27,8 @@ _LENGTHS = {1: 75, 2: 15, 4: 7, 8: 2, 16: 1}
 # Percent of files that are an earlier file with one more chunk at its end.
 _EDITIONS = 10
 _KINDS = {"txt": 45, "md": 35, "pdf": 20}
-_CHUNKS_A_PAGE = 2
-_CHARACTERS_A_LINE = {"zh": 40, "en": 88}
+_CHUNKS_PER_PAGE = 2
+_CHARACTERS_PER_LINE = {"zh": 40, "en": 88}
 _FONTS = {
     "zh": b"<< /Type /Font /Subtype /Type0 /BaseFont /STSong-Light /Encoding /UniGB-UCS2-H"
     b" /DescendantFonts [<< /Type /Font /Subtype /CIDFontType0 /BaseFont /STSong-Light"
@@ -53,10 +53,10 @@ class Sheet:
     @property
     def pages(self) -> int:
         """Return the pages of a PDF; for other files, the number that they would fill."""
-        return -(-len(self.chunks) // _CHUNKS_A_PAGE)
+        return -(-len(self.chunks) // _CHUNKS_PER_PAGE)
 
     def write(self, folder: Path) -> Path:
-        """The file, below `folder`."""
+        """Write the file below `folder`, and return its path."""
         path = folder / self.name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(self._content())
@@ -109,11 +109,11 @@ def _drawn(rng: np.random.Generator, shares: Mapping[T, int]) -> T:
 
 def _pdf(sheet: Sheet) -> bytes:
     """Write pages of lines in a standard PDF font, which need not be embedded."""
-    width = _CHARACTERS_A_LINE[sheet.language]
+    width = _CHARACTERS_PER_LINE[sheet.language]
     lines = [textwrap.wrap(one, width) for one in sheet.chunks]
     pages = [
-        [line for chunk in lines[start : start + _CHUNKS_A_PAGE] for line in (*chunk, "")]
-        for start in range(0, len(lines), _CHUNKS_A_PAGE)
+        [line for chunk in lines[start : start + _CHUNKS_PER_PAGE] for line in (*chunk, "")]
+        for start in range(0, len(lines), _CHUNKS_PER_PAGE)
     ]
     kids = " ".join(f"{4 + 2 * number} 0 R" for number in range(len(pages)))
     objects = [

@@ -18,7 +18,7 @@ from bench.load import machinery, report
 from bench.load.idle import Idle
 from bench.load.watching import Watch
 
-_ARRIVALS_A_SECOND = 4
+_ARRIVALS_PER_SECOND = 4
 _MIN_DESCRIPTORS = 8192
 
 
@@ -98,7 +98,7 @@ def _measure(options: argparse.Namespace) -> str:
 
 
 def _plan(options: argparse.Namespace, questions: list[str]) -> dict[str, Any]:
-    arrival_s = options.users / _ARRIVALS_A_SECOND
+    arrival_s = options.users / _ARRIVALS_PER_SECOND
     return {
         "stages": [
             ("arrival", arrival_s + 10, options.users),
@@ -106,7 +106,7 @@ def _plan(options: argparse.Namespace, questions: list[str]) -> dict[str, Any]:
             ("overload", options.overload_seconds, options.overload),
             ("recovery", options.recovery_seconds, options.users),
         ],
-        "arrivals_a_second": _ARRIVALS_A_SECOND,
+        "arrivals_a_second": _ARRIVALS_PER_SECOND,
         "pause_s": (options.pause / 2, options.pause * 1.5),
         "names": machinery.NAMES,
         "password": machinery.PASSWORD,

@@ -1,4 +1,4 @@
-"""Connections that do nothing, or send a head byte by byte, and return when they are closed."""
+"""Connections that do nothing, or send headers byte by byte, and are reopened when closed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HEAD = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\nX-Slow: " + b"a" * 100
 
 
 class Idle:
-    """So many connections, every second one slow, held by a thread until the end."""
+    """`count` connections, every second one slow, held by a thread until the end."""
 
     def __init__(self, host: str, port: int, count: int) -> None:
         self._address, self._count = (host, port), count
@@ -37,7 +37,7 @@ class Idle:
         self._loop.close()
 
     async def _hold(self, number: int) -> None:
-        await asyncio.sleep(number / 100)  # A hundred a second.
+        await asyncio.sleep(number / 100)  # A hundred per second.
         while True:
             with suppress(OSError):
                 reader, writer = await asyncio.open_connection(*self._address)

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HOST = "127.0.0.1"
 NAMES = "load"
 PASSWORD = "correct horse battery"
-# Below what the portal waits for a first word, also on a busy machine.
+# Less than the portal waits for a first word, even on a busy machine.
 MODEL_LATENCY_S = 1.5
 _START_TIMEOUT_S = 120.0
 # One hash for all of them: it costs a tenth of a second, and is verified at each sign-in.
@@ -58,7 +58,7 @@ class Served:
 def served(
     corpus: Corpus, folder: Path, cluster: Path, *, environment: dict[str, str]
 ) -> Iterator[Served]:
-    """Serve the corpus as `portal serve` does, with limits as they are by default."""
+    """Serve the corpus as `portal serve` does, with the default limits."""
     folder.mkdir(parents=True, exist_ok=True)
     port = free_port()
     with ExitStack() as stack:
@@ -69,7 +69,7 @@ def served(
             "PORTAL_SECRET_KEY": "kept nowhere: only a load test signs in to this",
             "PORTAL_CHAT__PROVIDER": "openai",
             "PORTAL_CHAT__API_BASE": stack.enter_context(slow_chat_model(MODEL_LATENCY_S)),
-            # All people of the test have one address.
+            # All users of the test have the same address.
             "PORTAL_WEB__CONNECTIONS_PER_ADDRESS": "0",
             **environment,
         }
@@ -104,7 +104,7 @@ def _answers(port: int) -> bool:
 
 
 def make_accounts(corpus: Corpus, count: int) -> None:
-    """Create accounts load1, load2, … with one password, as far as they are missing."""
+    """Create the accounts load1, load2, … with one password, unless they exist."""
     with psycopg.connect(corpus.services.database.conninfo) as connection:
         query = "SELECT 1 FROM users WHERE name = %s"
         if connection.execute(query, [f"{NAMES}1"]).fetchone() is None:
@@ -121,7 +121,7 @@ def sizes(corpus: Corpus) -> tuple[int, int, int]:
 
 
 def run_locust(port: int, plan: Path, record: Path) -> int:
-    """Let locust's users work until the stages of the plan are over."""
+    """Run locust's users until the stages of the plan are over; return locust's exit status."""
     command = [sys.executable, "-m", "locust", "-f", str(ROOT / "bench" / "load" / "scenario.py")]
     command += ["--headless", "--only-summary", "--host", f"http://{HOST}:{port}"]
     variables = os.environ | {"LOAD_PLAN": str(plan), "LOAD_RECORD": str(record)}

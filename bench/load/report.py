@@ -14,17 +14,17 @@ from bench.load.watching import Sample
 from bench.report import Rows, markdown
 
 _BLOCK = re.compile(r"(<!-- load -->\n).*?(<!-- /load -->)", re.DOTALL)
-# What a recovery is judged by: many, short, and each of the same kind.
+# The requests by which a recovery is judged: many, short, and all of one kind.
 _JUDGED = "search"
 _WINDOW_S = 5.0
 _ALLOWED = 1.2
-# A person at work reads between two requests.
+# A user reads between two requests.
 _S_BETWEEN_REQUESTS = 10.0
 
 
 @dataclass(frozen=True)
 class Run:
-    """`events` are those that `scenario` wrote; `sizes` as `machinery.sizes`."""
+    """`events` are those that `scenario` wrote, `sizes` the result of `machinery.sizes`."""
 
     events: Sequence[dict[str, Any]]
     samples: Sequence[Sample]
@@ -115,7 +115,8 @@ def overload_rows(run: Run) -> Rows:
 
 
 def seconds_until_recovered(run: Run) -> float | None:
-    """Return how long after the overload searches are as fast as before, in a window of seconds."""
+    """Return how many seconds after the overload searches are as fast as before, in a window of
+    `_WINDOW_S`; None if they never are."""
     allowed = _ALLOWED * _percentile(run.requests("base", _JUDGED), 95)
     begin, end = run.span("recovery")
     found = run.requests("recovery", _JUDGED)
@@ -154,7 +155,7 @@ def _percentile(found: Sequence[dict[str, Any]], percent: float) -> float:
 
 
 def page_text(run: Run) -> str:
-    """Return what goes between the marks of docs/limits.md."""
+    """Return the text between the marks of docs/limits.md."""
     stages = {name: seconds for name, seconds, _ in run.settings["stages"]}
     users = run.settings["users"]
     head = (

@@ -1,7 +1,7 @@
-"""What a simulated person does, for locust: sign in, search as typed, ask, toggle, upload, read.
+"""Actions of a simulated user, for locust: sign in, search as typed, ask, toggle, upload, read.
 
-Started by `bench.load`, which says by the environment who signs in and how many people there are
-when. Every request is written to a file, from which the tables are made.
+Started by `bench.load`, which sets by the environment who signs in and how many users there are in
+each stage. Every request is written to a file, from which the tables are made.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ def _write(event: dict[str, Any]) -> None:
 
 
 class Person(FastHttpUser):
-    """Someone who works with the portal; in the stage `overload`, without a pause."""
+    """A user who works with the portal; in the stage `overload`, without pauses."""
 
-    # With `HttpUser` the people of an overload take as much of a core as the portal.
+    # With `HttpUser` the users of an overload take as much of a core as the portal.
     network_timeout = connection_timeout = _TIMEOUT_S
 
     def wait_time(self) -> float:
@@ -96,7 +96,7 @@ class Person(FastHttpUser):
     def search_as_typed(self) -> None:
         words = random.choice(_PLAN["questions"])
         self.client.get("/search", name="open a page")
-        # As the page sends them: what stands there after each pause of a quarter of a second.
+        # As the page sends them: the text so far, after each pause of a quarter of a second.
         before = "/search"
         for typed in (words[: len(words) // 3], words[: 2 * len(words) // 3], words):
             if not typed.strip():

@@ -1,4 +1,4 @@
-"""What the portal takes while it is used: memory, processor, connections, transactions."""
+"""What the portal uses while it serves: memory, processor, connections, transactions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ACTIVITY = """
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """At a time of the system's clock: memory that each process tree has for itself, in MB, seconds
+    """At a time of the system clock: the memory of each process tree, in MB (PSS), seconds
     of processor time, connections of the database, and its longest idle and open transaction."""
 
     at: float
@@ -69,7 +69,7 @@ class Watch:
             with suppress(psutil.NoSuchProcess):
                 for process in [root, *root.children(recursive=True)]:
                     with suppress(psutil.NoSuchProcess):
-                        # What is shared counts once: each process has its part of it.
+                        # Shared memory counts once, because each process counts its part of it.
                         memory[name] += process.memory_full_info().pss / 2**20
                         times = process.cpu_times()
                         cpu += times.user + times.system

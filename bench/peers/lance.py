@@ -50,7 +50,7 @@ class LanceTable:
 
 @contextmanager
 def lance(corpus: Corpus, data_dir: Path) -> Iterator[list[Peer]]:
-    """Weigh both legs as the portal does. The table is kept for the next run."""
+    """Yield a table that weighs both legs as the portal does, kept for the next run."""
     os.environ.setdefault("LANCEDB_LOG", "error")  # It logs a warning for each search.
     import lancedb
     from lancedb.rerankers import LinearCombinationReranker

@@ -108,8 +108,8 @@ def langchain_postgres(corpus: Corpus, _data_dir: Path) -> Iterator[list[Peer]]:
 
 
 def _fill_langchain(corpus: Corpus, database: str, *, m: int, ef_construction: int) -> None:
-    """The table that `init_vectorstore_table` makes, filled by COPY, with the indexes that the
-    documentation advises and one on what is filtered by. Kept for the next run."""
+    """Make the table that `init_vectorstore_table` makes, filled by COPY, with the indexes that the
+    documentation advises and one on the filtered column. It is kept for the next run."""
     from pgvector.psycopg import register_vector
 
     server_url = databases.named(corpus.services.database.url, "postgres")

@@ -16,8 +16,8 @@ from portal.text.terms.analyser import query_terms
 _COLLECTION, _EXACT = "passages", "exact"
 _BATCH = 1000
 _MAX_TERMS_BYTES = 65_535
-# Milvus Lite 3 is written in Python: with 50,000 passages it takes minutes and gigabytes to fill
-# and to open.
+# Milvus Lite 3 is written in Python: with 50,000 chunks it takes minutes and gigabytes to fill and
+# to open.
 _MAX_SIZE = 10_000
 
 

@@ -44,7 +44,7 @@ class ChunkRow:
 
 
 def visible_chunks(corpus: Corpus) -> Iterator[ChunkRow]:
-    """Yield the chunks visible to a user without own documents, in the corpus's order."""
+    """Yield the chunks visible to a user without own documents, in the database's order."""
     everyone = corpus.allowed(corpus.profile("100 %"))
     place_of = {id_: place for place, id_ in enumerate(corpus.chunk_ids)}
     with psycopg.connect(corpus.services.database.conninfo) as connection:

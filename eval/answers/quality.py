@@ -1,8 +1,8 @@
-"""How good the portal's answers are on documents of a team's kind: `./run eval --answers`.
+"""Quality of the portal's answers on documents like those of a team: `./run eval --answers`.
 
-Every question is asked in its own conversation, of a portal that holds the documents of its
-set: what is measured is what a user reads. Failures of the held-out half are counted and not
-shown, so that they are not tuned on.
+Every question is asked in its own conversation, of a portal that holds the documents of its set, so
+the text that a user reads is measured. Failures of the held-out half are counted but not shown, so
+that they are not tuned on.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from eval.engine import Answered, Engine, Wrap, scratch_engine
 from eval.measures import calibration_error
 from portal.settings import load_settings
 
-# Kinds that one sentence, row or item answers.
+# Kinds of questions that a single sentence, row or item answers.
 _ONE_STATEMENT = ("fact", "row", "list")
 _CUT = ("… ", " …")
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a question was answered. `share` is that of the gold words in the answer."""
+    """How a question was answered. `share` is the share of gold words that the answer contains."""
 
     question: AnswerQuestion
     text: str
@@ -59,7 +59,7 @@ class Result:
 def measure(
     console: Console, chosen: Sequence[AnswerSet], *, shows: bool, path: Path | None
 ) -> int:
-    """Print the tables of each set; with `shows` also what went wrong, where it may be seen."""
+    """Print the tables of each set; with `shows` also the failures, except of the held-out half."""
     figures: dict[str, Any] = {}
     for one in chosen:
         with console.status(f"{one.name}: {len(one.questions)} questions"):
@@ -81,7 +81,7 @@ def ask_all(one: AnswerSet) -> list[Result]:
 
 @contextmanager
 def engine_of(documents: Iterable[Path], wrap: Wrap = lambda model: model) -> Iterator[Engine]:
-    """Open a portal that holds the documents, with its model in `wrap`. Raises BadSet."""
+    """Open a portal that holds the documents, with its embedder in `wrap`. Raises BadSet."""
     with tempfile.TemporaryDirectory(prefix="portal-eval-") as directory:
         settings = load_settings(data_dir=Path(directory), log_level="error")
         with scratch_engine(Path(directory), settings, wrap) as engine:
@@ -91,7 +91,7 @@ def engine_of(documents: Iterable[Path], wrap: Wrap = lambda model: model) -> It
 
 
 def ask(engine: Engine, question: AnswerQuestion) -> Result:
-    """Ask a question, after those that it follows."""
+    """Ask a question, after the questions that it follows."""
     answered = engine.converse([*question.after, question.text])
     return Result(
         question=question,
@@ -164,7 +164,7 @@ def _percent(shares: Iterable[float]) -> float:
 
 
 def table(name: str, figures: dict[str, Any]) -> Table:
-    """Show the figures of a set, a kind of question a row."""
+    """Return the figures of a set as a table, one kind of question per row."""
     latency = figures["ms"]
     shown = Table(
         title=f"Answers, {name}",

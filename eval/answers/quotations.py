@@ -1,9 +1,9 @@
 """Quality of quotations on question sets: `./run eval --answers --data DIR`.
 
 Each question is asked of its own set, which has the answer, and of the other sets, which have none
-(passages under the title of the answer are hidden there). An answer is right if the first passage
-that it cites is the one; on other sets, abstaining is right. Ranking and confidence are computed as
-the engine does, in NumPy with cached vectors, so that a run takes a minute and no database.
+(chunks under the title of the answer are hidden there). An answer is right if the first chunk that
+it cites is the right one; on other sets, abstaining is right. Ranking and confidence are computed
+as in the engine, but in NumPy with cached vectors, so that a run takes a minute and no database.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _NOWHERE = UUID(int=0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Corpus:
-    """The passages of a set with their BM25 index."""
+    """The chunks of a set with their BM25 index."""
 
     name: str
     rows: npt.NDArray[np.int64]
@@ -55,7 +55,7 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a question: the row of the first passage cited, None after abstaining."""
+    """The outcome of a question: the row of the first chunk cited, None after abstaining."""
 
     question: int
     answerable: bool
@@ -63,9 +63,9 @@ class Outcome:
     is_right: bool
     seconds: float
     is_foreign: bool = True
-    """Asked of another set, not of its own with the subject taken out."""
+    """False if the question was asked of its own set with the subject removed."""
     confidence: float = 0.0
-    """That of the first quotation."""
+    """The confidence of the first quotation."""
 
 
 def corpora(material: Material, loaded: Sequence[QuestionSet]) -> list[Corpus]:
@@ -85,8 +85,8 @@ def retrieved(
     *,
     without_subject: bool = False,
 ) -> list[tuple[int, Source]]:
-    """Return rows and sources that a search finds, best first. Passages under the title of the
-    answer are hidden when the answer is not in the corpus, or `without_subject`."""
+    """Return rows and sources that a search finds, best first. Chunks under the title of the answer
+    are hidden if the answer is not in the corpus, or `without_subject`."""
     statistics, terms = material.statistics[question], material.query_terms[question]
     is_foreign = material.answers[question].isdisjoint(corpus.rows.tolist())
     found = rank(
@@ -168,7 +168,8 @@ def first_cited(
 
 
 def asked(world: World, corpus: Corpus, limit: int = OFF_TOPIC) -> list[int]:
-    """Return questions of the set, evenly chosen, and as many that its passages do not answer."""
+    """Return about `limit` questions of the set, evenly chosen, and at most `limit` questions of
+    other sets that its chunks do not answer."""
     material = world.material
     own = material.questions_of(corpus.name).tolist()
     about = set(material.titles[corpus.rows].tolist())
@@ -184,7 +185,7 @@ def asked(world: World, corpus: Corpus, limit: int = OFF_TOPIC) -> list[int]:
 def outcomes(
     chat: ChatModel, world: World, corpus: Corpus, limit: int = OFF_TOPIC
 ) -> Iterator[Outcome]:
-    """Yield the outcomes of every question `asked`, and of some of the set's own with all passages
+    """Yield the outcomes of every question `asked`, and of some of the set's own with all chunks
     under the title of the answer hidden."""
     for question in asked(world, corpus, limit):
         yield _outcome(chat, world, corpus, question)

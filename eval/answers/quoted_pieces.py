@@ -1,4 +1,4 @@
-"""What a quotation must not be: headings, header rows or questions alone, or half a sentence."""
+"""Faults of quotations: headings, header rows or questions alone, and half sentences."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _HEADING_TAGS = "h1, h2, h3, h4, h5, h6, caption, title"
 
 
 def headings(path: Path) -> frozenset[str]:
-    """Return the words of a document's headings, captions and header rows, and of its name; of a
-    format that is not text its name alone."""
+    """Return the words of a document's headings, captions and header rows, and of its name; only of
+    its name if the format is not text."""
     find = _FINDERS.get(path.suffix)
     found = find(path.read_text(encoding="utf-8", errors="replace")) if find else []
     return frozenset(filter(None, map(words, [path.stem, *found])))
@@ -32,7 +32,7 @@ def words(text: str) -> str:
 
 
 def is_heading(quoted: str, known: frozenset[str]) -> bool:
-    """Return whether a quotation is nothing but headings, or a question as FAQs have them."""
+    """Return whether a quotation is nothing but headings, or a question, as in a FAQ."""
     lines = [found for line in quoted.splitlines() if (found := words(line))]
     is_known = words(quoted) in known or all(line in known for line in lines)
     return is_known or quoted.rstrip().endswith(("?", "？"))

@@ -1,7 +1,7 @@
-"""Reading sets of questions with the words that their answers must contain.
+"""Sets of questions with the words that their answers must contain.
 
-A set is a folder: documents, and `questions.jsonl` with ``{id, kind, question, gold}`` a line.
-`gold` lists what an answer must contain, an inner list its alternatives; `after` is a question to
+A set is a folder: documents, and `questions.jsonl` with ``{id, kind, question, gold}`` per line.
+`gold` lists words that an answer must contain, an inner list alternatives; `after` is a question to
 ask before, in the same conversation, or a list of several. Questions without `gold` have no answer
 in the documents.
 """
@@ -25,8 +25,8 @@ _SPACE_OR_MARKUP = re.compile(r"[\s\\*`]")
 
 
 class Expected(StrEnum):
-    """How a question has to end: with the gold words, without a quotation, or with a reply that
-    quotes nothing and has the gold words."""
+    """The expected outcome of a question: a quotation with the gold words, no quotation, or a reply
+    that quotes nothing and has the gold words."""
 
     ANSWER = "answer"
     ABSTENTION = "abstention"
@@ -67,7 +67,7 @@ class AnswerQuestion:
         return KINDS[self.kind]
 
     def share_of_gold(self, answer: str) -> float:
-        """Return the share of the gold words that an answer contains; 1 where none is asked."""
+        """Return the share of the gold words that an answer contains; 1 if there are none."""
         said = plain(answer)
         found = [any(plain(one) in said for one in words) for words in self.gold]
         return sum(found) / len(found) if found else 1.0
@@ -95,7 +95,7 @@ def load(directory: Path) -> AnswerSet:
 
 
 def documents_in(directory: Path) -> tuple[Path, ...]:
-    """Return the documents of a set, by name."""
+    """Return the documents of a set, sorted by name."""
     files = (path for path in directory.iterdir() if path.is_file())
     return tuple(sorted(path for path in files if path.name not in {QUESTIONS, "README.md"}))
 

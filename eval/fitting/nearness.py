@@ -22,7 +22,7 @@ from eval.fitting.reader import Lower
 from eval.fitting.reader_samples import Sample, team_samples
 from portal.embeddings.e5.reading import IN_CONTEXT, NEARNESS, Tokens, is_text
 
-_SAMPLES_A_STEP = 8
+_SAMPLES_PER_STEP = 8
 _RIGHT, _WRONG, _OF_OTHERS = 3, 20, 10
 _LEARNING_RATE, _WARM_UP_STEPS = 3e-4, 50
 _SHARPNESS_FASTER = 100
@@ -114,13 +114,13 @@ def train(samples: Sequence[Sample], epochs: float = 1.0) -> Nearness:
         ],
         lr=_LEARNING_RATE,
     )
-    count = max(1, int(len(answered) * epochs / _SAMPLES_A_STEP))
+    count = max(1, int(len(answered) * epochs / _SAMPLES_PER_STEP))
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimiser, lambda done: max(0.05, 1 - done / count) * min(1, (done + 1) / _WARM_UP_STEPS)
     )
     losses = []
     for number in range(1, count + 1):
-        batch = random.sample(answered, min(_SAMPLES_A_STEP, len(answered)))
+        batch = random.sample(answered, min(_SAMPLES_PER_STEP, len(answered)))
         loss = torch.stack([loss_of(nearness, one, others, lower) for one in batch]).mean()
         optimiser.zero_grad()
         (loss + _COST * nearness.distance).backward()

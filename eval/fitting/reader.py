@@ -42,11 +42,11 @@ from portal.embeddings.e5.weights import Matrix, Weights
 
 _RANK = 32
 _MATRICES = ("q", "k", "v", "ao", "fi", "fo")
-_SAMPLES_A_STEP = 6
-_WRONG_A_SAMPLE = 5
+_SAMPLES_PER_STEP = 6
+_WRONG_PER_SAMPLE = 5
 # What a resumed training takes a step: statements that nearly answer, samples in other words, what
 # a portal reads, and others.
-_NEAR_A_STEP, _OTHER_WORDS_A_STEP, _READ_A_STEP, _OTHERS_A_STEP = 10, 2, 8, 1
+_NEAR_PER_STEP, _OTHER_WORDS_PER_STEP, _READ_PER_STEP, _OTHERS_PER_STEP = 10, 2, 8, 1
 _RIGHT_OF_READ, _WRONG_OF_READ = 3, 7
 _BUCKET = 16
 _LEARNING_RATE, _WARM_UP, _MAX_NORM = 1e-3, 0.06, 1.0
@@ -290,9 +290,9 @@ def chosen(sample: Sample, others: Sequence[Sample], lower: Lower) -> tuple[list
     asked = set(sample.question)
     wrong.sort(key=lambda place: (place not in sample.tempting, random.random()))
     near = sorted(wrong[2:22], key=lambda place: -len(asked & set(sample.statements[place][1])))
-    taken = [*wrong[:2], *near[: _WRONG_A_SAMPLE // 2]]
+    taken = [*wrong[:2], *near[: _WRONG_PER_SAMPLE // 2]]
     taken += [place for place in wrong if place not in taken]
-    statements = [sample.statements[place] for place in [*right, *taken[:_WRONG_A_SAMPLE]]]
+    statements = [sample.statements[place] for place in [*right, *taken[:_WRONG_PER_SAMPLE]]]
     other = random.choice(others)
     if other.document != sample.document and other.statements:
         statements.append(random.choice(other.statements))
@@ -355,7 +355,7 @@ def train(
     further_in_turn = [(_in_turn(some), count) for some, count in further]
     losses = []
     for number in range(1, steps + 1):
-        batch = list(islice(in_turn, _OTHERS_A_STEP if further else _SAMPLES_A_STEP))
+        batch = list(islice(in_turn, _OTHERS_PER_STEP if further else _SAMPLES_PER_STEP))
         groups = [chosen(sample, samples, lower) for sample in batch]
         more = [one for some, count in further_in_turn for one in islice(some, count)]
         groups += [chosen_of_read(sample, lower) for sample in more]
@@ -396,7 +396,11 @@ def main() -> None:
         read = [sample for folder in FOLDERS for sample in read_samples(folder)]
         near = pairs.samples_to_train(pairs.NEAR_MISSES)
         reworded = pairs.samples_to_train(pairs.OTHER_WORDS)
-        further = ((near, _NEAR_A_STEP), (reworded, _OTHER_WORDS_A_STEP), (read, _READ_A_STEP))
+        further = (
+            (near, _NEAR_PER_STEP),
+            (reworded, _OTHER_WORDS_PER_STEP),
+            (read, _READ_PER_STEP),
+        )
         reader = train(samples, _FURTHER_STEPS, further, WEIGHTS)
     else:
         reader = train(samples, _STEPS)

@@ -1,4 +1,4 @@
-"""Chat models, one provider a file. To add one, write a file and a line in `PROVIDERS`."""
+"""Chat models, one provider per file. To add one, write a file and a line in `PROVIDERS`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ PROVIDERS: dict[str, Callable[[ChatSettings, Embedder | None], ChatModel]] = {
 
 
 def create_chat_model(settings: ChatSettings, embedder: Embedder | None = None) -> ChatModel:
-    """Create the chat model that the settings name, without a request to its endpoint: an
-    unreachable one must not keep the portal from starting. Quotations use `embedder` if it
-    reads statements."""
+    """Create the configured chat model without contacting its endpoint, so that the portal starts
+    even if that is unreachable. The extractive model uses `embedder` if it can read statements."""
     return MeasuredChatModel(PROVIDERS[settings.provider](settings, embedder))

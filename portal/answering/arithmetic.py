@@ -31,16 +31,16 @@ _OPERATORS: dict[type[ast.operator], Callable[[Decimal, Decimal], Decimal]] = {
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 # "2024-01-05", "10-12", "9.00-17.30", "1-3个月" and "2024/1/5", alone.
 _DATE_OR_RANGE = re.compile(r"\s*(?:[\d\s-]+|[\d.]+\s?-\s?[\d.]+%?|\d+/\d+/\d+)[?!.。]*\s*")
-# A phone number, "2024/25" and "24/7", in whatever words.
+# Phone numbers, "2024/25" and "24/7", whatever the words around them.
 _NO_SUM = re.compile(r"\s*(?:\d{2,}(?:-\d{3,}){2,}|20\d\d/\d\d|24/7)\s*")
-# Folding makes digits of these: 5² would be 52.
+# Folding turns these into digits: 5² would become 52.
 _NOT_DIGITS = re.compile("[²³¹⁰⁴-⁹₀-₉①-⑳½¼¾]")
 _MAX_CHARACTERS = 80
 _PLACES = 6
 
 
 def compute(message: str) -> str | None:
-    """Return "12*7+3 = 87"; None where a message is not a calculation with at least two numbers."""
+    """Return "12*7+3 = 87"; None if the message is not a calculation with at least two numbers."""
     if len(message) > _MAX_CHARACTERS or _NOT_DIGITS.search(message):
         return None
     text = folded = fold(message).text
@@ -49,7 +49,7 @@ def compute(message: str) -> str | None:
     text = re.sub(r"(?<=%) of |(?<=/\d) of ", "*", text)
     text = re.sub(r"(?<=[\d)])\s*x\s*(?=[\d(])", "*", text)
     text = _ASKS.sub("", text)
-    # Days and months do not add up.
+    # Amounts in different units, such as days and months, cannot be added.
     if len(set(_UNITS.findall(text))) > 1 and re.search(r"[-+]", text):
         return None
     # 3加5再乘以2 is (3+5)*2.

@@ -17,7 +17,7 @@ _LANGUAGE = re.compile(r" ?[\w+#.-]+(?=\s|\Z)")
 _MAYBE_FENCE = re.compile(r"[ \t]*(?:`{0,2}|~{0,2})\Z")
 _SPECIAL = re.compile(r"[\\`\n]")
 _BACKTICKS = re.compile(r"`+")
-# A code span is a word or a line; a longer one was probably a stray backtick.
+# A code span is a word or a line; a longer one probably starts with a stray backtick.
 _MAX_SPAN_LENGTH = 500
 
 
@@ -31,7 +31,7 @@ class Piece:
 class _Fence:
     indent: str
     run: str
-    """The backticks or tildes of the opening."""
+    """The backticks or tildes of the opening line."""
 
     @property
     def closing_line(self) -> str:
@@ -139,7 +139,7 @@ class CodeReader:
         self._fence = _Fence(match["indent"], match["run"])
         self._last_guarded = ""
         self._take(line_end + 1 or len(self._held))
-        # Only the language: some renderers take the rest of this line for the head of a table.
+        # Keep only the language: some renderers take the rest of this line for a table header.
         language = _LANGUAGE.match(match["info"])
         opening = f"{match['indent']}{match['run']}{language.group() if language else ''}"
         return Piece(opening + "\n" * (line_end >= 0), is_code=True)

@@ -1,8 +1,8 @@
 """Follow-up questions, rewritten so that they can be searched for on their own.
 
 "And its capital?" finds nothing. A rule carries over the subject of the previous question when this
-one refers back or says too little. A chat model does it better, and is used where there is one,
-with a short timeout because the user waits.
+one refers back or says too little. A chat model does this better and is used if there is one, with
+a short timeout because the user waits.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ _GOES_ON_WORDS = re.compile(
     r"|(?:的话)?呢\s*[?？]?\s*$",
     re.IGNORECASE,
 )
-# An organisation has one, so that the question needs none before it.
+# An organisation has only one of these, so the question does not need the previous one.
 _ONLY_ONE = re.compile(
     r"\b(?:ceo|cto|cfo|coo|managing director)\b|总经理|總經理|董事长|董事長|总裁|總裁|校长|校長|院长|院長",
     re.IGNORECASE,
 )
 # A question with fewer content words cannot be searched for.
 _MIN_WORDS = 2
-# A longer one stands alone; looking for what it replaces takes time for each word.
+# A longer question stands alone, and finding the subject that it replaces takes time per word.
 _MAX_FOLLOW_UP = 400
 _MAX_CARRIED = 6
 _ASKING_WHEN = frozenset(("哪天", "哪一天", "几号", "几点", "哪年"))
@@ -94,8 +94,8 @@ _REWRITE = (
 
 
 def search_query(turns: Sequence[Turn], question: str, likeness: Likeness | None = None) -> str:
-    """Return the search query by rule; the question itself where it stands alone. `turns` are those
-    before it."""
+    """Return the search query made by rule, or the question itself if it stands alone. `turns` are
+    those before the question."""
     before = answer = ""
     for one, next_answer in _asked(turns)[-_TURNS_BACK:]:
         before = _rewrite(before, answer, one, likeness)[1]
@@ -113,8 +113,8 @@ def _asked(turns: Sequence[Turn]) -> list[tuple[str, str]]:
 
 
 def _rewrite(before: str, answer: str, question: str, likeness: Likeness | None) -> tuple[str, str]:
-    """Return the search query for a question asked after another and its answer, and what a next
-    one may refer to."""
+    """Return the search query for a question, given the previous question and its answer, and what
+    the next question may refer to."""
     if len(question) > _MAX_FOLLOW_UP:
         return question, question
     named = with_name(question, before, answer)
@@ -147,7 +147,8 @@ def _new_subject(question: str) -> str:
 def rewritten(
     chat: ChatModel, turns: Sequence[Turn], question: str, *, timeout_s: float = REWRITING_S
 ) -> str:
-    """Return the search query from a chat model; by rule when it does not answer in time."""
+    """Return the search query that a chat model writes, or the one made by rule if the model does
+    not answer in time."""
     by_rule = search_query(turns, question)
     if by_rule == question:
         return question
@@ -166,7 +167,7 @@ def rewritten(
 
 def _said(chat: ChatModel, request: ChatRequest, timeout_s: float) -> str:
     """Return the last line of the model's output, because some models explain themselves first;
-    empty when it is late, fails or is silent."""
+    empty if the model is late, fails or says nothing."""
     deadline = time.monotonic() + timeout_s
     text = ""
     events = iter(chat.stream(request))
@@ -206,7 +207,7 @@ def _leans(question: str) -> bool:
 
 
 def _asks_of_row(question: str, answer: str) -> bool:
-    """Return whether a question asks for a column of the only table row that the answer before
+    """Return whether a question asks for a column of the only table row that the previous answer
     quotes, and names nothing else: 截止日期是哪天？ asks for its 截止日期."""
     tables = quoted_tables(quoted_lines(answer))
     if len(tables) != 1 or len(tables[0].rows) != 1:
@@ -217,8 +218,8 @@ def _asks_of_row(question: str, answer: str) -> bool:
 
 
 def asked_alone(question: str) -> str:
-    """Return what a follow-up asks if it is read without the question before; empty if it cannot
-    be."""
+    """Return what a follow-up asks when read without the previous question; empty if it cannot be
+    read alone."""
     if correction := _CORRECTS.match(question):
         question = question[correction.end() :]
     subject = _new_subject(question)
@@ -227,7 +228,7 @@ def asked_alone(question: str) -> str:
 
 
 def _subject(before: str, question: str) -> list[str]:
-    """Return the words of the previous question's subject that are missing in this one."""
+    """Return the words of the previous question's subject that are missing from this one."""
     known = set(_content_terms(question))
     names = [match.group().strip('“”"') for match in _PROPER.finditer(before)]
     points_back = _POINTS_BACK.search(question) is not None

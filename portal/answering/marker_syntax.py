@@ -11,7 +11,7 @@ _WORD = (
     r"(?:sources?|passages?|docs?|documents?|citations?|refs?|references?"
     r"|来源|來源|文档|文檔|文件|段落|资料|資料|引用|参考|參考|出处|出處|片段)"
 )
-# Each space can be matched in one way alone: with two, a list of numbers takes exponential time.
+# Each space can match in one way only: with two, a list of numbers would take exponential time.
 _NUMBER = rf"(?:[\^#]{_SPACE}?)?(?:{_WORD}(?:{_SPACE}?[:：#])?{_SPACE}?)?\d{{1,3}}"
 _BETWEEN = rf"{_SPACE}*(?:[,，、;；&+]|and|和|与|與|至|-|–|—|~|～){_SPACE}*"
 _BODY = rf"{_SPACE}*+{_NUMBER}(?:{_BETWEEN}{_NUMBER})*{_SPACE}*"

@@ -2,9 +2,9 @@
 
 A model writes ``[2]``, ``【1】`` or ``[^1, 3]`` for the numbers that its prompt gave to chunks.
 `MarkerStream` reads its text as it arrives. A marker of a registered source becomes ``[n]``, where
-n counts sources by first use; any other is removed. Code is not changed.
+n counts sources by first use; other markers are removed. Code is not changed.
 
-The output is Markdown that guarantees to renderers, outside code:
+The output is Markdown. Renderers can rely on this, outside code:
 
 - ``[n]`` with one to three digits is always a marker, and there is none inside code;
 - there is no link and no image: ``](``, ``![`` before text, ``]:`` at the start of a line and ``<``
@@ -74,7 +74,7 @@ class MarkerStream:
         return tuple(self._shown)
 
     def add_sources(self, sources: Iterable[Source]) -> None:
-        """Add sources that were found meanwhile to the register."""
+        """Register sources that were found in the meantime."""
         self._known |= {source.number for source in sources}
 
     def feed(self, text: str) -> list[MarkedText]:
@@ -83,7 +83,7 @@ class MarkerStream:
         return self._take_output()
 
     def close(self, *, is_cut: bool = False) -> list[MarkedText]:
-        """Return the rest; the text is complete, or was cut, perhaps within a marker."""
+        """Return the rest. `is_cut` drops the beginning of a marker in which the text was cut."""
         for piece in self._code.close():
             self._take_piece(piece)
         if is_cut and BEGINNING.match(self._held):
@@ -202,7 +202,7 @@ class MarkerStream:
         return True
 
     def _address_end(self, start: int, final: bool) -> int | None:
-        """Return where the address that begins here ends; 0 if it is none, None while unknown."""
+        """Return where the address at `start` ends; 0 if there is none, None while unknown."""
         if match := ADDRESS.match(self._held, start):
             return match.end()
         if not final and MAYBE_ADDRESS.match(self._held, start):
@@ -257,7 +257,7 @@ class MarkerStream:
 
     def _write(self, text: str) -> None:
         if text in {"]", "\\]"} and ALMOST_MARKER.search(self._line + self._spaces):
-            # Left over around removed text, it would read as a marker.
+            # Left over next to removed text, the bracket would complete a marker.
             text = " ]"
         self._give(text)
 

@@ -13,7 +13,7 @@ from portal.text.characters.scripts import HAN
 _PRONOUN = re.compile(
     r"(?<![吉其])[他她](?![们們人])|\b(?:he|she|him)\b|\b(?P<whose>his|hers?)\b", re.IGNORECASE
 )
-# "Can an employee take her laptop home?" has the person itself.
+# "Can an employee take her laptop home?" names the person itself.
 _OTHER_PERSON = re.compile(
     r"\b(?:(?:some|any|every)(?:one|body)|person|employee|colleague|manager|boss|head|member|intern"
     r"|customer|client|visitor|guest|candidate|child|wife|husband|partner)\b"
@@ -45,7 +45,7 @@ def _asks_who(question: str) -> bool:
 def with_name(question: str, before: str, answer: str) -> str:
     """Return a question with its pronoun replaced by a name: the only one in the quotations of
     `answer` (Markdown) if the question before asked for a person, else the only Chinese one in
-    that question. Without such a name the question is unchanged."""
+    that question. Return the question unchanged if there is no such name."""
     pronoun = _PRONOUN.search(question)
     if pronoun is None:
         return question

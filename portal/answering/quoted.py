@@ -1,4 +1,4 @@
-"""What an answer quotes, read from its Markdown: the lines, and the tables among them."""
+"""The lines that an answer quotes, and the tables among them, read from its Markdown."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def quoted_tables(lines: Sequence[str]) -> list[QuotedTable]:
         if not line.startswith("|"):
             rows = None
             continue
-        # A first or last cell may be empty.
+        # Not strip("|"): the first or the last cell may be empty.
         row = line.strip().removeprefix("|").removesuffix("|")
         cells = [cell.strip(" *") for cell in row.split("|")]
         if rows is None:

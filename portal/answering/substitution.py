@@ -1,8 +1,8 @@
-"""A new subject in the place of the one that the previous question had.
+"""A new subject, put in the place of the previous question's.
 
 "And in Paris?" after "How much is a hotel in London?" asks how much a hotel in Paris is. Rules find
-what is replaced: the same preposition, a word that both have, the same kind of word. Where they say
-nothing, the only noun is replaced, or the one nearest in meaning.
+the phrase to replace: one after the same preposition, with a word in common, or of the same kind.
+If no rule applies, the only noun is replaced, or the one nearest in meaning.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import rjieba
 from portal.answering.quoting.questions import Word, content_words
 from portal.answering.quoting.rules.groups.weekdays import find_weekdays
 
-# Returns how near each of some texts is in meaning to the first argument.
+# Returns how near in meaning each of the texts is to the first argument.
 Likeness = Callable[[str, Sequence[str]], Sequence[float]]
 
 _PREPOSITIONS = (
@@ -39,13 +39,13 @@ _BEFORE_VERB = re.compile(
     r"|please)\s+$",
     re.IGNORECASE,
 )
-# "Open" of "is the office open", which says something of the subject.
+# The "open" of "is the office open", which says something about the subject.
 _PREDICATE = re.compile(
     r"\w{2,}[^e]ed|open|due|free|valid|available|ready|paid|made|held|sent|done|kept"
 )
 _IS = re.compile(r"\b(?:is|are|was|were|be)\b", re.IGNORECASE)
-# The words behind one of these are a subject with its verb, of which nothing tells where it begins,
-# unless another word follows.
+# A subject and its verb follow one of these, and nothing shows where the verb begins, unless
+# another word follows.
 _AFTER_AUXILIARY = re.compile(
     rf"\b(?:do|does|did|can|could|should|will|would|must|may|might){_BEFORE_NOUN}",
     re.IGNORECASE,
@@ -58,7 +58,7 @@ _ASKS_OF_NOUN = re.compile(
 _VERB = re.compile(r"cost|take|last|weigh|need|get|pay|open|close|start|begin|end")
 _ENDS_VERB = re.compile(rf"\W*(?:$|(?:{_PREPOSITIONS}|{_DETERMINERS})\b)", re.IGNORECASE)
 _AFTER_PREPOSITION = re.compile(rf"\b(?:{_PREPOSITIONS}){_BEFORE_NOUN}", re.IGNORECASE)
-# These stand for no subject.
+# These are not subjects.
 _ADVERB = re.compile(
     r"elsewhere|abroad|afterwards|later|otherwise|above|below|today|tomorrow|yesterday|(?:if|not)\b.*",
     re.IGNORECASE,
@@ -81,19 +81,20 @@ _SITE = re.compile(
 )
 _NO_SUBJECT = re.compile(rf"{_PREPOSITIONS}|up|above|below", re.IGNORECASE)
 _GAP = re.compile(r"[\s\-]*")
-# Of 陪产假 and 副总经理, where another kind is asked about next.
+# The prefix of 陪产假 or 副总经理, which goes when the new subject is another kind.
 _HAN_PREFIX = re.compile(r"[陪副非]$")
 _CODE_BEFORE = re.compile(r"[A-Za-z0-9]{1,12}$")
 _CODE = re.compile(r"[A-Za-z]+\d+")
 _LETTERS, _DIGITS = re.compile(r"[A-Za-z]+"), re.compile(r"\d+")
 _DIGIT = re.compile(r"\d")
 _YEAR = re.compile(r"(?:19|20)\d\d")
-# Tags of the Chinese segmenter: of words that are not nouns, and of words that replace each other.
+# Tags of the Chinese segmenter: for words that are not nouns, and for words that can replace others
+# with the same tag.
 _NO_NOUN = ("v", "a", "d", "p", "c", "u", "y", "r")
 _KINDS = ("ns", "nr", "t", "m")
-# Tagged as times or numbers, as it happens: 五年, 十年.
+# The segmenter tags some of these as times, others as numbers: 五年, 十年.
 _QUANTITY = re.compile(r"[\d零一二两三四五六七八九十百千万]个?(?:年|月|周|天|日|小时|次|人|岁|级)$")
-# By how much the nearest phrase has to be nearer than the second.
+# How much nearer the nearest phrase has to be than the second.
 _MIN_LEAD = 0.003
 
 
@@ -107,8 +108,8 @@ class _Phrase(NamedTuple):
 
 
 def substitute(before: str, subject: str, likeness: Likeness | None = None) -> str | None:
-    """Return the question `before` asked of a new subject; None where nothing that it could replace
-    is found."""
+    """Return the question `before`, asked about a new subject; None if there is nothing that the
+    subject could replace."""
     if not subject or _ADVERB.fullmatch(subject):
         return None
     opening = _OPENING.match(subject)
@@ -136,14 +137,14 @@ def substitute(before: str, subject: str, likeness: Likeness | None = None) -> s
 
 
 def is_condition(subject: str) -> bool:
-    """Return whether a new subject is no more than whom or where something is for: "for interns",
-    总监, "the Chengdu office"."""
+    """Return whether a new subject only says for whom or where something is: "for interns", 总监,
+    "the Chengdu office"."""
     bare = _OPENING.sub("", subject, count=1)
     return bool(_PERSON.fullmatch(bare) or _SITE.fullmatch(bare))
 
 
 def _phrases(question: str, words: Sequence[Word]) -> list[_Phrase]:
-    """Return what may be the subject: nouns, in English with the words beside them."""
+    """Return the phrases that may be the subject: nouns, in English with the words beside them."""
     found: list[_Phrase] = []
     is_at = verb.end() if (verb := _IS.search(question)) else len(question)
     for word in words:
@@ -169,7 +170,7 @@ def _phrases(question: str, words: Sequence[Word]) -> list[_Phrase]:
             found.pop()
         found.append(_Phrase(question[start:end], start, end))
     if not found and len(words) > 1:
-        # "Who is in charge of payment callbacks?" in Chinese has verbs alone; the first one asks.
+        # "Who is in charge of payment callbacks?" has only verbs in Chinese; the first one asks.
         return [_Phrase(question[words[1].start : words[-1].end], words[1].start, words[-1].end)]
     found = [_without_verb(question, one) for one in found]
     # The tag of a single Chinese character says little: 报 is a newspaper, and to report.
@@ -177,8 +178,8 @@ def _phrases(question: str, words: Sequence[Word]) -> list[_Phrase]:
 
 
 def _without_verb(question: str, phrase: _Phrase) -> _Phrase:
-    """Return an English phrase without the verb that it ends with; compound if that, or an owner,
-    is within it."""
+    """Return an English phrase without the verb that it ends with; as a compound if the verb could
+    not be cut off, or if it has an owner ("the team's")."""
     owner, *more = phrase.text.split()
     if not more or not phrase.text.isascii():
         return phrase
@@ -196,7 +197,7 @@ def _without_verb(question: str, phrase: _Phrase) -> _Phrase:
 
 
 def _ahead(question: str, start: int) -> str:
-    """Return the few words before a place."""
+    """Return the few words before a position."""
     return question[max(0, start - 40) : start]
 
 
@@ -216,7 +217,7 @@ def _after_preposition(
     question: str, phrases: Sequence[_Phrase], preposition: str, name: str
 ) -> _Phrase | None:
     at = re.compile(rf"\b{preposition}{_BEFORE_NOUN}", re.IGNORECASE)
-    is_year = _YEAR.fullmatch(name) is not None  # "In 2025" is no other city.
+    is_year = _YEAR.fullmatch(name) is not None  # "In 2025" does not replace "in Paris".
     for one in phrases:
         if at.search(_ahead(question, one.start)) and (not is_year or _YEAR.fullmatch(one.text)):
             return one
@@ -224,8 +225,8 @@ def _after_preposition(
 
 
 def _sharing_a_word(question: str, words: Sequence[Word], name: str) -> _Phrase | None:
-    """Return the words that are in the name too, with the one that tells them apart: "Team plan"
-    for "Enterprise plan"."""
+    """Return the words that are also in the name, with the one that differs: "Team plan" for
+    "Enterprise plan"."""
     terms = {word.term for word in content_words(name)}
     shared = [place for place, word in enumerate(words) if word.term in terms]
     if not shared:
@@ -249,7 +250,7 @@ def _sharing_a_word(question: str, words: Sequence[Word], name: str) -> _Phrase 
 
 
 def _are_alike(word: str, name: str) -> bool:
-    """Return whether a word and the last word of a new subject are both names or of one kind."""
+    """Return whether a word and the last word of a new subject are names, or of the same kind."""
     last = name.rsplit(maxsplit=1)[-1]
     are_names = word[0].isupper() and last[0].isupper()
     return are_names or (_kind(word) == _kind(last) and _kind(word) != "")
@@ -265,7 +266,7 @@ def _same_kind(phrases: Sequence[_Phrase], words: Sequence[Word], name: str) -> 
         if kind and _kind(one.text) == kind:
             return one
     for one in codes if _CODE.fullmatch(name) else ():
-        # L10 is asked about after QJ-L20.
+        # L10 replaces the end of QJ-L20.
         start = one.end - len(one.text.rpartition("-")[2])
         if _kind(one.text[start - one.start :]) == kind:
             return _Phrase(one.text[start - one.start :], start, one.end)
@@ -285,7 +286,7 @@ def _leading_person(phrase: _Phrase) -> _Phrase | None:
 
 
 def _with_article(question: str, phrases: Sequence[_Phrase], name: str) -> _Phrase | None:
-    """Return the only phrase with an indefinite article, where the name has one: "a cat" of "What
+    """Return the only phrase with an indefinite article if the name has one too: "a cat" of "What
     does spaying a cat cost?" for "a rabbit"."""
     if not _ARTICLE.match(name):
         return None
@@ -299,8 +300,8 @@ def _with_article(question: str, phrases: Sequence[_Phrase], name: str) -> _Phra
 
 
 def _who_does(question: str, phrases: Sequence[_Phrase], name: str) -> _Phrase | None:
-    """Return who does something, where the name is of people: designers of "Which laptop do
-    designers get?" for interns."""
+    """Return who does something if the name stands for people: "designers" of "Which laptop do
+    designers get?" for "interns"."""
     if _kind(name) != "person":
         return None
     for one in phrases:
@@ -327,16 +328,16 @@ def _kind(text: str) -> str:
 def _only_or_nearest(
     phrases: Sequence[_Phrase], name: str, likeness: Likeness | None
 ) -> _Phrase | None:
-    """Return the only phrase that names no place, time or person, or that which is nearest in
-    meaning to the name, if it leads."""
+    """Return the only phrase that names no place, time or person, or the one nearest in meaning to
+    the name if it leads the second by `_MIN_LEAD`."""
     if _kind(name) not in {"", "nr"}:
-        return None  # Where no phrase is of its kind, a place or a time is added.
-    # Soup is asked about on the same Friday.
+        return None  # If no phrase is of the same kind, a place or a time is added.
+    # "And the soup?" asks about the same Friday.
     phrases = [one for one in phrases if _kind(one.text) != "weekday"]
     phrases = [one for one in phrases if not _kind(one.text)] or phrases
     if len(phrases) > 1 and likeness:
         near = likeness(name, [one.text for one in phrases])
         ranked = sorted(zip(near, phrases, strict=True), reverse=True)
         phrases = [ranked[0][1]] if ranked[0][0] - ranked[1][0] >= _MIN_LEAD else []
-    # "Managers" is no other 住宿标准, but may be what the standard is for.
+    # "Managers" does not replace 住宿标准, but the standard may be for managers.
     return phrases[0] if len(phrases) == 1 and not phrases[0].is_compound else None

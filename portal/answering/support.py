@@ -27,7 +27,7 @@ from portal.text.terms.analyser import index_terms, stop_terms
 MIN_LIKENESS = 0.5
 # A shorter sentence claims too little to be judged by words.
 _MIN_TERMS = 2
-# The min likeness of a chunk's sentence that is checked for contradiction.
+# Sentences of a chunk are checked for contradiction from this likeness.
 _ALIKE = 0.6
 
 _BLANKED = re.compile(r"\\(?=[!-/:-@\[-`{-~])|[*_#>|~]+")
@@ -58,8 +58,9 @@ class _Sentence:
 
 
 def check(content: str, cited: Mapping[int, str]) -> tuple[SentenceSupport, ...]:
-    """Return every sentence of a finished answer, in order. `cited` are the texts of its sources by
-    marker. A sentence without a marker is compared with all citations of its paragraph."""
+    """Return the support of every sentence of a finished answer, in order. `cited` maps markers to
+    the texts of their sources. A sentence without a marker is compared with all citations of its
+    paragraph."""
     sentences = _sentences(content)
     by_paragraph: dict[int, list[int]] = {}
     for sentence in sentences:

@@ -1,4 +1,4 @@
-"""Serve JSON to programs: a blueprint for each family of endpoints, described at /openapi."""
+"""The JSON API for programs: a blueprint per family of endpoints, described at /openapi."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ BLUEPRINTS = (
     audit.blueprint,
 )
 
-# Everything under these is for programs: errors there are JSON.
+# Paths for programs: errors under them are JSON.
 PREFIXES = ("/api/", "/v1/", "/health", "/metrics", "/openapi", "/oidc/backchannel-logout")
 
 

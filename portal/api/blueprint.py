@@ -18,9 +18,9 @@ from portal.http.marks import Mark, View
 class ApiBlueprint(APIBlueprint):
     """A family of JSON endpoints.
 
-    `json_data` and `query_data` of a view are validated by the models of their annotations. A model
-    that it returns is the response, None is 204. The first paragraph of its docstring is the
-    summary at /openapi, the second the description.
+    The arguments `json_data` and `query_data` of a view are validated by their annotated models. A
+    returned model is the response, None is 204. The first paragraph of a view's docstring is the
+    summary at /openapi, the rest is the description.
     """
 
     def route(
@@ -36,9 +36,9 @@ class ApiBlueprint(APIBlueprint):
     ) -> Callable[[View], View]:
         """Add an endpoint.
 
-        `errors` are statuses that do not follow from its route; `portal.api.openapi` adds those
-        that do, such as 401 and 422. `responses` describe others. `description` follows that of
-        the docstring. With `body_is_optional` a missing body counts as an empty one.
+        `errors` are statuses that do not follow from the route; `portal.api.openapi` adds those
+        that do, such as 401 and 422. `responses` describe other responses. `description` is added
+        to that of the docstring. With `body_is_optional` a missing body counts as an empty one.
         """
 
         def decorate(view: View) -> View:
@@ -81,8 +81,8 @@ def _without_body(
 
 
 def _to_json(endpoint: Callable[..., Any], status_code: int) -> Callable[..., Any]:
-    """Serialise the model that an endpoint returns. APIFlask would convert it to dictionaries
-    first, and those to JSON."""
+    """Serialise the model that an endpoint returns. APIFlask would first convert it to
+    dictionaries, and then those to JSON."""
 
     @wraps(endpoint)
     def respond(**arguments: Any) -> Any:

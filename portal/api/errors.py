@@ -1,4 +1,4 @@
-"""Answer errors with ``{"error": {"code", "message", "request_id", "details"?}}``."""
+"""Errors as JSON: ``{"error": {"code", "message", "request_id", "details"?}}``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SERVER_ERROR = 500
 
 
 def init_app(app: Flask, prefixes: tuple[str, ...]) -> None:
-    """Handle errors under `prefixes`; elsewhere the earlier handler stays in charge."""
+    """Handle errors under `prefixes`; pass others to the handler registered before."""
     pages = app.error_handler_spec[None][None].get(Exception)
 
     def handle(error: Exception) -> ResponseReturnValue:
@@ -46,7 +46,7 @@ def init_app(app: Flask, prefixes: tuple[str, ...]) -> None:
 
 
 def respond(error: Exception) -> Response:
-    """Return the JSON response to any error raised under an API's address."""
+    """Return the JSON response for any error raised under an API's address."""
     if isinstance(error, HTTPError):
         return _from_validation(error)
     if isinstance(error, HTTPException):
@@ -80,7 +80,7 @@ def _body(error: PortalError, details: dict[str, Any] | None = None) -> Response
 
 
 def _from_validation(error: HTTPError) -> Response:
-    """Return the response to APIFlask's own errors, of validation and of parsing."""
+    """Return the response for APIFlask's own errors, of validation and parsing."""
     if error.status_code != InvalidInput.status:
         return _from_http(HTTPException(description=error.message), error.status_code)
     details = error.detail if isinstance(error.detail, dict) else {}

@@ -12,8 +12,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 from portal.domain.documents.selection import AskScope
 from portal.text.characters.storable import storable
 
-# The format of `next_cursor` (see `portal.store.cursors`), or nothing for the first page. It is
-# only described here: a cursor of another format gets the same error as one that is not valid.
+# The format of `next_cursor` (see `portal.store.cursors`), or empty for the first page. It is only
+# described here: a cursor in another format gets the same error as an invalid one.
 TIME_CURSOR = "^([0-9]{1,17}[.][0-9a-f]{32})?$"
 TEXT_CURSOR = "^([A-Za-z0-9_-]{0,1900}[.][0-9a-f]{32})?$"
 
@@ -22,10 +22,10 @@ _EXACT = 2**53
 
 
 class RequestModel(BaseModel):
-    """Refuse unknown names in a body or query string, so that a typo is not ignored.
+    """The base of bodies and query strings. Unknown names are refused, so that a typo is noticed.
 
-    A body's values must be of their JSON types: `"5"` is no number there, and `1` is not true. In
-    a query string, where all is text, they are read out of it.
+    Values in a body must have their JSON types: `"5"` is not a number, and `1` is not true. In a
+    query string, where everything is text, values are parsed.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -41,13 +41,13 @@ class RequestModel(BaseModel):
 def _json_of(value: Any) -> bytes | None:
     """Return the request's JSON if `value` was parsed from it, None for a query string.
 
-    Pydantic is strict about JSON only when it reads the JSON itself: ids and dates are text there.
-    Lone surrogates, which no UTF-8 can hold, turn into question marks.
+    Pydantic can be strict about JSON only if it parses the JSON itself: ids and dates are text
+    there. Lone surrogates, which UTF-8 cannot encode, become question marks.
     """
     if not has_request_context():
         return None
     sent = request.get_json(force=True, silent=True)
-    # APIFlask takes a body that is `null` for an empty one.
+    # APIFlask treats the body `null` as an empty object.
     if sent is None and value == {} and request.get_data().strip() == b"null":
         return b"null"
     if sent is None or sent is not value:
@@ -56,7 +56,7 @@ def _json_of(value: Any) -> bytes | None:
 
 
 def _whole(value: Any) -> Any:
-    """Return 5.0 as 5: an integer to JSON Schema, but not to pydantic."""
+    """Convert 5.0 to 5: it is an integer to JSON Schema, but not to pydantic."""
     if isinstance(value, dict):
         return {key: _whole(one) for key, one in value.items()}
     if isinstance(value, list):
@@ -70,14 +70,14 @@ class ResponseModel(BaseModel):
 
     @classmethod
     def of(cls, record: object, **others: Any) -> Self:
-        """Return the model of a record: its fields of the same names, and `others`."""
+        """Return the model of a record: its attributes with the names of fields, and `others`."""
         names = cls.model_fields.keys() - others.keys()
         same = {name: getattr(record, name) for name in names if hasattr(record, name)}
         return cls.model_validate(same | others)
 
 
 def _storable(value: Any) -> Any:
-    """Return text without what PostgreSQL cannot store: NUL and lone surrogates."""
+    """Replace what PostgreSQL cannot store in text: NUL and lone surrogates."""
     return storable(value) if isinstance(value, str) else value
 
 
@@ -95,7 +95,7 @@ class ScopeBody(RequestModel):
         return AskScope(tuple(self.documents), tuple(self.folders), tuple(self.tags))
 
 
-# The field of a question or a search that a scope narrows.
+# The field `scope` of a question or a search.
 SCOPE: Any = Field(
     None,
     description="limit this to these, among what is switched on; default: everything",
@@ -146,7 +146,7 @@ def read_scope(body: ScopeBody | None) -> AskScope | None:
 
 
 def cursor_field(pattern: str, *, max_length: int = 300) -> Any:
-    """Return the field with the place in a list to continue from."""
+    """Return the field for the position in a list to continue from."""
     return Field(
         None,
         max_length=max_length,
@@ -156,7 +156,7 @@ def cursor_field(pattern: str, *, max_length: int = 300) -> Any:
 
 
 class PageQuery(RequestModel):
-    """The query of a list in order of time; each list has its own limit."""
+    """The query string of a list sorted by time; each list adds its own limit."""
 
     cursor: CleanText | None = cursor_field(TIME_CURSOR)
 
@@ -188,7 +188,7 @@ class ErrorEnvelope(ResponseModel):
     error: ErrorDetail
 
 
-# Everything under this answers as {success, data, error}.
+# Responses under this path have the form {success, data, error}.
 ENVELOPE_PREFIX = "/api/v1/"
 
 ERROR_WORDS = {

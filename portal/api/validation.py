@@ -59,7 +59,7 @@ _WORDS = {
 
 
 def words_of(error: ValidationError) -> dict[str, list[str]]:
-    """Return why each field is wrong (`_schema`: the whole), in the reader's language."""
+    """Return the errors of each field in the reader's language; `_schema` is the whole body."""
     found: dict[str, list[str]] = {}
     for fault in error.errors():
         field = ".".join(map(str, fault["loc"])) or "_schema"

@@ -1,4 +1,4 @@
-"""Cancel the statements of a process that is to end: an index build takes minutes."""
+"""Cancel the statements of a process that is asked to stop: an index build takes minutes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ _TIMEOUT_S = 2.0
 
 
 class Cancelled(Exception):
-    """A statement was cancelled because its process is to end."""
+    """A statement was cancelled because its process is asked to stop."""
 
 
 @contextmanager
 def cancelled_when(connection: Connection, should_stop: Callable[[], bool]) -> Iterator[None]:
-    """Cancel what the connection runs inside once `should_stop` returns True. Raises Cancelled."""
+    """Cancel the connection's statements in this block once `should_stop` returns True. Raises
+    Cancelled."""
     driver: Any = connection.connection.driver_connection
     has_ended = threading.Event()
 

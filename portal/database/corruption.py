@@ -1,6 +1,6 @@
 """Damaged indexes and tables, found by amcheck of PostgreSQL's contrib, and the repair of indexes.
 
-An index can be built again from its table. A damaged table cannot: its rows come from a backup.
+An index can be rebuilt from its table. The rows of a damaged table have to come from a backup.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _OBJECTS = """
 
 @dataclass(frozen=True)
 class Checked:
-    """An index or a table after its check; `is_rebuilt` is true for one that was damaged, built
-    again and checked again."""
+    """An index or a table after its check; `is_rebuilt` if it was damaged, was rebuilt and passed
+    another check."""
 
     name: str
     kind: str
@@ -46,8 +46,8 @@ class Checked:
 
 
 def check(engine: Engine) -> Iterator[Checked] | None:
-    """Check all indexes and tables while the portal serves, and rebuild damaged indexes. None
-    where the server has no amcheck, or the role may not use it."""
+    """Check all indexes and tables while the portal serves, and rebuild damaged indexes. Return
+    None if the server has no amcheck, or the role may not use it."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         try:
             connection.execute(text("CREATE EXTENSION IF NOT EXISTS amcheck"))
@@ -79,7 +79,7 @@ def _is_sound(connection: Connection, oid: int, kind: str) -> bool:
     except DBAPIError as error:
         if getattr(error.orig, "sqlstate", None) in _DAMAGE:
             return False
-        # A model that was dropped meanwhile took its table along.
+        # A model that was dropped meanwhile took its table with it.
         if not error.connection_invalidated and not _exists(connection, oid):
             return True
         raise
@@ -92,7 +92,7 @@ def _exists(connection: Connection, oid: int) -> bool:
 
 
 def _rebuild(connection: Connection, name: str, kind: str) -> bool:
-    """Build an index again beside the old one; return whether it is sound then."""
+    """Rebuild an index beside the old one; return whether the new one is sound."""
     try:
         # The name is quoted by the server.
         connection.execute(text(f"REINDEX INDEX CONCURRENTLY {name}"))

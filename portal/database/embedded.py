@@ -160,7 +160,7 @@ class EmbeddedPostgres:
                 )
 
     def _initialise(self, user: pwd.struct_passwd) -> None:
-        """Create the cluster beside its place and move it there, so that a kill leaves no part."""
+        """Create the cluster beside its final path and rename it, so that a kill leaves no part."""
         self._report("making the database")
         new = self.cluster.with_name("postgres.new")
         shutil.rmtree(new, ignore_errors=True)
@@ -197,7 +197,7 @@ class EmbeddedPostgres:
         return self._wait_until_ready()
 
     def _pg_ctl_start(self, user: pwd.struct_passwd) -> str | None:
-        """Start the server; return None when it is ready, else its message."""
+        """Start the server; return None when it is ready, else its messages."""
         before = self.log_path.stat().st_size if self.log_path.exists() else 0
         arguments = ["start", "-w", "-t", str(_START_TIMEOUT_S), "-s", "-l", LOG_FILE]
         result = self._run("pg_ctl", *arguments, user=user, at=self.cluster)
@@ -224,7 +224,7 @@ class EmbeddedPostgres:
         raise self._failure("is still not ready", self._log_tail())
 
     def _socket_dir(self, user: pwd.struct_passwd) -> Path:
-        """Return the socket's directory: the cluster's, or one in /run or /tmp if that is unfit."""
+        """Return the socket's directory: the cluster, or one in /run or /tmp if that is unfit."""
         longest_path = os.fsencode(self.cluster / f".s.PGSQL.{files.PORT}.lock")
         if len(longest_path) <= _SOCKET_PATH_MAX_BYTES and _PLAIN_PATH.fullmatch(str(self.cluster)):
             return self.cluster

@@ -23,7 +23,7 @@ OPTIONAL = ("pg_trgm", "unaccent", "pg_textsearch")
 
 @dataclass(frozen=True)
 class Extension:
-    """An extension as one database sees it; versions are None where it is not available."""
+    """An extension as one database sees it; its versions are None if it is not available."""
 
     name: str
     installed: str | None
@@ -31,7 +31,7 @@ class Extension:
 
 
 def version_tuple(version: str) -> tuple[int, ...]:
-    """Parse `0.8.5` as (0, 8, 5); the first part that is not a number ends it."""
+    """Parse `0.8.5` as (0, 8, 5), up to the first part that is not a number."""
     numbers = re.match(r"\d+(?:\.\d+)*", version)
     return tuple(map(int, numbers[0].split("."))) if numbers else ()
 
@@ -56,7 +56,7 @@ def read_extensions(connection: Connection) -> dict[str, Extension]:
 
 
 def pg_textsearch_version(connection: Connection) -> tuple[int, ...] | None:
-    """Return the installed version; None where this database has none."""
+    """Return the installed version; None if this database does not have it."""
     installed = read_extensions(connection)["pg_textsearch"].installed
     return version_tuple(installed) if installed else None
 

@@ -28,7 +28,8 @@ class DataDirLock:
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Acquire the lock. Raises ServerSetup, naming the other portal, when there is one."""
+        """Acquire the lock. Raises ServerSetup if another portal has it, which the message names,
+        or if the file system has no locks."""
         descriptor = _open(self._path)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -59,7 +60,7 @@ class DataDirLock:
         os.pwrite(self._descriptor, text.encode(), 0)
 
     def holder(self) -> dict[str, str | int | None]:
-        """Return the pid and address recorded by the holder. Empty before they are."""
+        """Return the pid and address recorded by the holder; empty before that."""
         try:
             stored = json.loads(self._path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -98,7 +99,7 @@ class UserCount:
         fcntl.flock(self._descriptor, fcntl.LOCK_SH)
 
     def leave(self) -> bool:
-        """Release this process's share; return True when no other process has one."""
+        """Release this process's share; return True if no other process has one."""
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

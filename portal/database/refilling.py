@@ -1,4 +1,4 @@
-"""Replacement of a schema's contents from a dump, in one transaction."""
+"""Replace a schema's contents from a dump, in one transaction."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ _OURS = "NOT EXISTS (SELECT FROM pg_depend WHERE objid = {0}.oid AND deptype = '
 
 
 def schema_of(connection: psycopg.Connection) -> str:
-    """Return the schema in which tables are created. Raises BackupRefused where the role has
-    none."""
+    """Return the schema in which tables are created. Raises BackupRefused if the role has none."""
     row = connection.execute("SELECT current_schema()").fetchone()
     if row is None or row[0] is None:
         raise BackupRefused(
@@ -56,7 +55,7 @@ def count_rows(connection: psycopg.Connection, schema: str) -> dict[str, int]:
 
 
 def count_some(connection: psycopg.Connection, schema: str, names: Sequence[str]) -> dict[str, int]:
-    """Count the rows of these tables; tables that do not exist are left out."""
+    """Count the rows of these tables; 0 for tables that do not exist."""
     there = set(tables(connection, schema))
     return {name: _count(connection, schema, name) if name in there else 0 for name in names}
 
@@ -77,7 +76,7 @@ def revision_of(connection: psycopg.Connection, schema: str) -> str | None:
 
 
 def refuse_others(connection: psycopg.Connection) -> None:
-    """Raise BackupRefused where other programs use the database."""
+    """Raise BackupRefused if other programs use the database."""
     others = _other_sessions(connection)
     deadline = time.monotonic() + _PATIENCE_S
     while others and time.monotonic() < deadline:
@@ -92,11 +91,10 @@ def refuse_others(connection: psycopg.Connection) -> None:
 
 
 def begin(connection: psycopg.Connection, schema: str) -> None:
-    """Begin the transaction. Raises BackupRefused where a migration runs."""
+    """Begin the transaction. Raises BackupRefused while a migration runs."""
     if indexes.STATE_TABLE in tables(connection, schema):
-        # pg_textsearch discards its state of an index that is dropped, and a rollback does not
-        # restore it: scores would be silently wrong. Marked as stale, the index is rebuilt before
-        # it is used.
+        # pg_textsearch discards the state of a dropped index, and a rollback does not restore it:
+        # scores would be silently wrong. Marked as stale, the index is rebuilt before it is used.
         stale = sql.SQL("UPDATE {} SET state = 'stale'")
         connection.execute(stale.format(sql.Identifier(schema, indexes.STATE_TABLE)))
     connection.commit()
@@ -155,7 +153,8 @@ def _names(connection: psycopg.Connection, schema: str, catalog: str, which: str
 def _functions(
     connection: psycopg.Connection, schema: str, owned: Sequence[str], named: Collection[str]
 ) -> list[str]:
-    """Return trigger functions, the job queue's and those of these names, with arguments."""
+    """Return the functions of the tables' triggers, of the job queue, and with these names, each
+    with its argument types."""
     query = f"""
         SELECT oid::regprocedure::text FROM pg_proc AS p
          WHERE pronamespace = %(schema)s::regnamespace AND {_OURS.format("p")}
@@ -181,7 +180,8 @@ def run_script(connection: psycopg.Connection, script: IO[bytes]) -> None:
 def load_rows(
     connection: psycopg.Connection, script: IO[bytes], *, note: Callable[[int], None]
 ) -> None:
-    """Run pg_restore's section of rows. `note` is called with the number of bytes so far."""
+    """Run the part of pg_restore's output that loads rows. `note` is called with the number of
+    bytes so far."""
     statements: list[bytes] = []
     done = 0
     for line in script:
@@ -224,8 +224,8 @@ def _execute(connection: psycopg.Connection, statements: bytes) -> None:
 
 
 def renew_versions(connection: psycopg.Connection, schema: str) -> None:
-    """Invalidate every cache that is keyed by a version of the data: what was cached before the
-    restore, here or on another server, is of other data."""
+    """Invalidate every cache that is keyed by a version of the data: entries from before the
+    restore, here or on another server, are about other data."""
     version = secrets.randbits(62)
     query = f"""
         SELECT table_name, column_name FROM information_schema.columns

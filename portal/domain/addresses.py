@@ -1,4 +1,4 @@
-"""Addresses of pages for programs, and of clients."""
+"""URLs of pages, and addresses of clients."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import quote
 from uuid import UUID
 
 _MAX_QUERY_CHARACTERS = 200
-# What one customer of a provider is given, to take addresses from as they like.
+# Providers give each customer a network of this size, and any address in it may be used.
 _IPV6_NETWORK = 64
 _MAX_CLIENT_CHARACTERS = 100
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
@@ -28,14 +28,14 @@ def plain_address(address: Address) -> Address:
 
 
 def chunk_url(document_id: UUID, chunk_id: UUID, query: str | None = None) -> str:
-    """Return the page that opens a document at a chunk, with the words of a query highlighted."""
+    """Return the URL that opens a document at a chunk, with the words of a query highlighted."""
     words = "" if query is None else f"&q={_quote(query[:_MAX_QUERY_CHARACTERS])}"
     return f"/documents/{document_id}?chunk={chunk_id}{words}#chunk-{chunk_id}"
 
 
 @lru_cache(maxsize=64)
 def _quote(words: str) -> str:
-    # All results of a search carry the same words.
+    # Cached, since all results of a search have the same words.
     return quote(words, safe="")
 
 

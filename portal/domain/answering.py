@@ -30,8 +30,8 @@ class Source:
     page: int | None = None
     heading: str | None = None
     number: int = 0
-    """The place in the register of the answer, from 1, as the model sees it; readers see numbers by
-    first use."""
+    """Its number among the answer's sources, from 1, as the model sees it; readers see numbers in
+    order of first use."""
     score: float = 1.0
     vector_score: float | None = None
     text_score: float = 0.0
@@ -40,11 +40,11 @@ class Source:
     found_by: SearchMode = SearchMode.HYBRID
     page_label: str | None = None
     heading_starts: frozenset[int] = frozenset()
-    """Where the lines of `text` begin that are headings; empty where none is known."""
+    """The offsets of lines of `text` that are headings; empty if none is known."""
     context: str | None = None
-    """Caption and header of the table that `text` begins within, one a line."""
+    """Caption and header of the table that `text` begins in, one per line."""
     blocks: tuple[Block, ...] = ()
-    """What `text` is made of, headings included, counted from its beginning."""
+    """The blocks of `text`, headings included, with offsets from its beginning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Turn:
 
 class Outcome(StrEnum):
     """The outcome of an answer by quotation. `on_topic`: the documents are about the subject but do
-    not say what was asked. `reply`: the message asked nothing of the documents."""
+    not say what was asked. `reply`: the message was not a question about the documents."""
 
     QUOTED = "quoted"
     ON_TOPIC = "on_topic"
@@ -70,9 +70,9 @@ class ChatRequest:
     """A request to a chat model. `system` holds the instructions and the chunks as data; `sources`
     are the same chunks for a provider that needs no prompt; `turns` end with the question;
     `language` is the question's, `zh` or `en`. With `can_search` the model may ask for another
-    search. `reply` is the portal's own reply to a message that asks nothing of the documents; with
-    `is_outline` the sources are one document's, to be outlined above the reply, if there is one.
-    `search_across` searches the other language, for a provider that finds no answer in the
+    search. `reply` is the portal's own reply to a message that is not about the documents; with
+    `is_outline` the sources are from one document, whose outline goes above the reply, if there is
+    one. `search_across` searches the other language, for a provider that finds no answer in the
     sources."""
 
     system: str
@@ -89,8 +89,8 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """From here on `number` cites characters `start` to `end` of `source`. With what else is quoted
-    for the same part of the question they answer it with the probability `confidence`."""
+    """From here on, `number` cites characters `start` to `end` of `source`. `confidence` is the
+    probability that all quotations for the same part of the question together answer it."""
 
     number: int
     source: Source
@@ -127,7 +127,7 @@ class Abstained:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """Nothing new. Sent so that a reader who has left is noticed."""
+    """No news, sent so that a disconnected reader is noticed."""
 
 
 ChatEvent = TextDelta | SearchCall | Abstained | Heartbeat
@@ -144,7 +144,7 @@ class ChatModel(Protocol):
 
     @property
     def only_quotes(self) -> bool:
-        """Return whether it quotes its sources and reads neither a prompt nor earlier answers."""
+        """Return whether it only quotes its sources, and reads no prompt and no earlier answers."""
         ...
 
     @property
@@ -178,7 +178,7 @@ class SentenceSupport:
     likeness: float | None = None
 
     def as_json(self) -> list[Any]:
-        """Return what `from_json` reads."""
+        """Return the JSON that `from_json` reads."""
         return [self.start, self.end, list(self.markers), self.is_supported, self.likeness]
 
     @classmethod

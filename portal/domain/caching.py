@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class SharedCache(Protocol):
-    """A cache of bytes. Never raises: one that cannot be reached finds and stores nothing."""
+    """A cache of bytes. Never raises: an unreachable cache finds and stores nothing."""
 
     def get(self, key: str) -> bytes | None: ...
 

@@ -69,10 +69,10 @@ class ConversationSummary:
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """A source of an answer, as of the answer. `excerpt` is characters `char_start` to `char_end`
-    of revision `revision_id`, or without one of a chunk added through the API; `quote_sha256` is
-    its hash. `was_cited` if a marker names it, otherwise it was only consulted. `page_label` is
-    printed on the page where that is not its number. `can_open` if this reader may open the
+    """A source of an answer, as it was then. `excerpt` is characters `char_start` to `char_end` of
+    revision `revision_id`, or, without a revision, of a chunk added through the API; `quote_sha256`
+    is its hash. `was_cited` if a marker names it, otherwise it was only consulted. `page_label` is
+    the label printed on the page, if that is not its number. `can_open` if this reader may open the
     document, `can_restore` if it is in a trash that this reader sees. A purged source has no
     excerpt; `gone_at` is when it was purged."""
 
@@ -116,8 +116,8 @@ class CitedIn:
 class Replay:
     """The input of an answer. `selection_hash` is SHA-256 over the sorted ids of the enabled
     documents; `search_query` is the query searched for, which in a follow-up differs from the
-    question; `further_queries` are those that the model asked for. `scope` is what the question,
-    else its conversation, asked about, None for everything."""
+    question; `further_queries` are those that the model asked for. `scope` is that of the question,
+    else of its conversation; None for all documents."""
 
     selection_hash: str
     enabled_count: int
@@ -137,7 +137,7 @@ class Replay:
 @dataclass(frozen=True, slots=True)
 class Message:
     """`content` is Markdown in which ``[n]`` stands for citation n; `support` has its sentences. A
-    question with a `scope` is about that alone."""
+    question with a `scope` is only about that scope."""
 
     id: UUID
     conversation_id: UUID
@@ -155,7 +155,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A user whom a conversation is shown to."""
+    """A user with whom a conversation is shared."""
 
     id: UUID
     name: str
@@ -163,7 +163,7 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class SharedConversation:
-    """A conversation that another user shows."""
+    """A conversation that another user shares."""
 
     id: UUID
     title: str
@@ -171,7 +171,7 @@ class SharedConversation:
 
 
 class Withheld(StrEnum):
-    """The reason why an answer is withheld: what it rests on is hidden from the reader, or in the
+    """Why an answer is withheld: a source that it relies on is hidden from the reader, or in the
     trash."""
 
     HIDDEN = "hidden"
@@ -180,8 +180,8 @@ class Withheld(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SharedMessage:
-    """A message as a reader sees it: only sources that they may see, and without its text and its
-    sources if the text rests on others."""
+    """A message as a reader sees it, with only the sources that they may see. If its text relies on
+    others, the text and all sources are left out."""
 
     message: Message
     withheld: Withheld | None = None
@@ -193,7 +193,7 @@ class SharedMessage:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Whether quoted words are still in their source; `stands` is None if that was purged."""
+    """Whether quoted words are still in their source; `stands` is None if the source was purged."""
 
     citation_id: UUID
     stands: bool | None
@@ -204,7 +204,7 @@ class Verification:
 @dataclass(frozen=True, slots=True)
 class QuotedText:
     """A quotation, `span`, with its surroundings in the revision that it was taken from.
-    `starts_text` and `ends_text` tell whether the text begins and ends there."""
+    `starts_text` and `ends_text` are true if the whole text begins or ends there."""
 
     citation: Citation
     text: LaidOutText
@@ -215,8 +215,8 @@ class QuotedText:
 
 @dataclass(frozen=True, slots=True)
 class AnswerBegun:
-    """Question and answer are stored, and the model is asked. `search_query` differs from the
-    question in a follow-up."""
+    """The question and its answer are stored, and the model is being asked. `search_query` differs
+    from the question in a follow-up."""
 
     question: Message
     answer_id: UUID
@@ -241,7 +241,7 @@ class TextWritten:
 
 @dataclass(frozen=True, slots=True)
 class AnswerPending:
-    """No news: an occasion to notice that the reader has left."""
+    """No news, sent so that a disconnected reader is noticed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,5 +31,5 @@ class Deadline:
         return Deadline(self.ends_at - (1 - share) * self.left_s)
 
     def milliseconds(self) -> str:
-        """Return the rest as a time-out for PostgreSQL: at least 1, since 0 means none."""
+        """Return the remaining time as a PostgreSQL timeout: at least 1 ms, since 0 means none."""
         return str(max(1, int(self.left_s * 1000)))

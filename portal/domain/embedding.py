@@ -47,7 +47,7 @@ class Embedder(Protocol):
         """Return the length of each vector."""
 
     def embed_query(self, text: str) -> Vector:
-        """Embed a question: (dimensions,) float32, unit length. Raises EmbedderUnavailable."""
+        """Embed a query: (dimensions,) float32, unit length. Raises EmbedderUnavailable."""
 
     def embed_chunks(self, texts: Sequence[str]) -> Vector:
         """Embed chunks: (len(texts), dimensions) float32, unit length, input order. Raises
@@ -68,8 +68,8 @@ class StatementReader(Protocol):
     ) -> Vector:
         """Return the log odds that each statement answers the question: (len(statements),) float32.
 
-        A statement is what it is read under (title, headings) and its text. Only the `max_read` are
-        read that are nearest to the question, their `priorities` added; the others have NaN.
-        Nearness, a cosine, adds to the log odds `by_nearness` times. Raises EmbedderUnavailable,
-        also if the model gives only vectors.
+        A statement is its context (title, headings) and its text. Only the `max_read` nearest to
+        the question are read, by cosine plus their `priorities`; the others get NaN. `by_nearness`
+        times the cosine is added to the log odds. Raises EmbedderUnavailable, also if the model
+        only makes vectors.
         """

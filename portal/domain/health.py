@@ -24,4 +24,4 @@ class Monitored(Protocol):
         """Return the last sample; None before the first use."""
 
     def probe(self) -> None:
-        """Use it for something small. Raises what any use raises when it does not work."""
+        """Use it for something small. Raises the same errors as any other use."""

@@ -13,7 +13,7 @@ MAX_DEPTH = 8
 
 def check_json(value: Any, *, max_characters: int) -> None:
     """Check that PostgreSQL can store a value parsed from JSON. Raises InvalidInput for what it
-    cannot store (NUL, half a character, NaN), for nesting deeper than `MAX_DEPTH`, and for more
+    cannot store (NUL, lone surrogates, NaN), for nesting deeper than `MAX_DEPTH`, and for more
     than `max_characters` when serialised."""
     _check(value, MAX_DEPTH)
     written = json.dumps(value, ensure_ascii=False)
@@ -31,7 +31,7 @@ def check_number(value: float) -> None:
     """Raise InvalidInput for a number that is not finite."""
     try:
         is_finite = math.isfinite(value)
-    except OverflowError:  # An integer that no float reaches.
+    except OverflowError:  # An integer that is too large for a float.
         is_finite = False
     if not is_finite:
         raise InvalidInput("metadata holds a number that is not finite")

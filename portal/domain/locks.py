@@ -8,11 +8,11 @@ REANALYSIS = 7_316_003
 MODEL_REGISTRY = 7_316_005
 MODEL_BUILD = 7_316_006
 OUTSIDE_SUBJECT = 7_316_007
-"""With a second number, of the subject."""
+"""Taken with a second number, for the subject."""
 LOST_JOBS = 7_316_008
 FOLDERS = 7_316_009
 IDEMPOTENCY = 7_316_010
-"""With a second number, of a user and a key."""
+"""Taken with a second number, for a user and a key."""
 NOTIFICATIONS = 7_316_012
 SOURCE = 7_316_011
-"""With a second number, of a folder."""
+"""Taken with a second number, for a folder."""

@@ -9,8 +9,8 @@ from datetime import date
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """One day: answers, those without an answer in the documents among them, uploads that were read
-    and that failed, and the bytes of all documents that were there at its end."""
+    """One day: answers, how many of them found nothing in the documents, uploads that were read or
+    failed, and the bytes of all documents at its end."""
 
     day: date
     answers: int
@@ -22,7 +22,7 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A count of values above the previous bucket's limit and at most `limit`; None: no limit."""
+    """A count of values above the previous bucket's limit, up to `limit`; None means no limit."""
 
     limit: float | None
     count: int
@@ -30,8 +30,8 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """`latency_s` and `hits` are those of searches since the processes began, `waiting` and
-    `working` the jobs of documents now."""
+    """`latency_s` and `hits` are about searches since the processes started, `waiting` and
+    `working` are the current numbers of document jobs."""
 
     days: Sequence[Day]
     latency_s: Sequence[Bucket]

@@ -1,4 +1,4 @@
-"""Programs' collections beside the portal's own: texts with vectors and metadata.
+"""Programs' collections, besides the portal's own: texts with vectors and metadata.
 
 Their documents have no owner: no page and no search of the portal shows them.
 """
@@ -22,7 +22,7 @@ DISTANCES: tuple[Distance, ...] = ("cosine", "l2", "ip")
 @dataclass(frozen=True, slots=True)
 class NewRecord:
     """A record to store under `id`. `vector` is (dimensions,) float32; None keeps the stored one.
-    Records with the same `document` belong to one document; None: its own document."""
+    Records with the same `document` belong to one document; with None, a record has its own."""
 
     id: str
     content: str
@@ -64,7 +64,7 @@ class TextCondition:
 
 @dataclass(frozen=True, slots=True)
 class TextConditions:
-    """All of the conditions hold, or any."""
+    """All of the conditions hold, or at least one."""
 
     parts: tuple[TextCondition | TextConditions, ...]
     any_suffices: bool = False

@@ -1,4 +1,4 @@
-"""Embedding models, one provider a file. A new one is a file and a line in `PROVIDERS`."""
+"""Embedding models, one provider per file. To add one, write a file and a line in `PROVIDERS`."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ def create_embedder(
 ) -> Embedder:
     """Return the model for these settings, with a cache of query vectors.
 
-    Processes that are given the same `cache` share vectors. What a model measures of this machine
-    is kept in `cache_dir`. Nothing is loaded or requested yet, so an unusable model does not keep a
-    process from starting: embedding then raises EmbedderUnavailable, with the remedy. Only a
+    Processes that are given the same `cache` share vectors. `cache_dir` is for what a model
+    measures on this machine. Nothing is loaded or requested yet, so an unusable model does not keep
+    a process from starting: embedding then raises EmbedderUnavailable, with the remedy. Only a
     bundled model that does not exist is rejected here.
     """
     model = MeasuredEmbedder(PROVIDERS[settings.provider](settings, cache_dir), settings.provider)

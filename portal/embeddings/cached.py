@@ -23,8 +23,8 @@ _PROBE_QUERY = "?"
 class CachedQueries(EmbedderLayer):
     """An embedder with a cache of recent query vectors.
 
-    The cache holds its own vectors and those of other processes. Also records whether the model
-    last answered. Thread-safe.
+    With `shared`, it also has the vectors of other processes. It records whether the last call of
+    the model succeeded. Thread-safe.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class CachedQueries(EmbedderLayer):
     def fix_length(self, dimensions: int) -> None:
         """Accept only vectors of the model's registered length.
 
-        An endpoint may serve another model under the same name. Cheap when that is set already.
+        An endpoint may serve another model under the same name. Cheap if the length is set already.
         """
         if self._length == dimensions:
             return
@@ -75,8 +75,8 @@ class CachedQueries(EmbedderLayer):
         return self._embed(text) if vector is None else vector
 
     def _embed(self, text: str) -> Vector:
-        # The lock is not held while the model works: two threads may embed the same question, but
-        # no question waits for another one.
+        # The lock is not held while the model works: two threads may embed the same query, but no
+        # query waits for another one.
         with self._recording_health():
             vector = self._embedder.embed_query(text)
             self._require_length(vector.reshape(1, -1), count=1)
@@ -100,7 +100,7 @@ class CachedQueries(EmbedderLayer):
             return vectors
 
     def _fitting(self, vector: Vector | None) -> Vector | None:
-        """Return None for a vector of another length, cached before the length was set."""
+        """Return the vector, or None if it was cached with another length before that was set."""
         is_other = vector is not None and self._length not in {None, len(vector)}
         return None if is_other else vector
 

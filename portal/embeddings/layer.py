@@ -1,4 +1,4 @@
-"""The base of what is put around an embedding model."""
+"""The base class of wrappers around an embedding model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models beside the configured one, loaded on demand.
+"""Models besides the configured one, loaded on demand.
 
 During a switch from one model to another, a process embeds with both.
 """
@@ -60,7 +60,7 @@ class LoadedModels:
         """Return the model for these settings; its queries share `cache`.
 
         The first call waits up to `patience_s` seconds for the calibration, which otherwise follows
-        later. Raises EmbedderUnavailable when there is no such model.
+        later. Raises EmbedderUnavailable if there is no such model.
         """
         slot = self._slot(_key(settings, cache_dir))
         with slot.lock:

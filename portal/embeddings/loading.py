@@ -1,4 +1,4 @@
-"""Loading of a model in the background, with a wait as long as the caller chooses."""
+"""Loading of a model in the background; each caller chooses how long to wait."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ T = TypeVar("T")
 # Set in processes that serve users: see `begin_to_serve`.
 _serves = threading.Event()
 
-# A failed search for a model takes a minute if the hub is unreachable.
+# A load that fails because the hub is unreachable takes a minute itself.
 AGAIN_AFTER_S = 60.0
 
 
 def begin_to_serve() -> None:
     """Mark this process as one whose users wait for embeddings.
 
-    Keyword search answers a question whose model is not loaded in time. A command line or a worker
-    would rather wait.
+    If the model is not loaded in time, keyword search answers without it. A command line or a
+    worker waits instead.
     """
     _serves.set()
 
 
 def question_patience_s(timeout_s: float) -> float | None:
-    """Return how long a question waits for a local model; None: until it is loaded."""
+    """Return how long a query waits for a local model; None to wait until it is loaded."""
     return timeout_s if _serves.is_set() else None
 
 
@@ -60,9 +60,9 @@ class _Attempt(threading.Thread, Generic[T]):
 
 
 class BackgroundLoad(Generic[T]):
-    """A value loaded on first use, and after a failure again, but not for `AGAIN_AFTER_S`.
+    """A value loaded on first use. After a failure, calls fail at once for `AGAIN_AFTER_S`.
 
-    Until then calls fail at once. Thread-safe, and fork-safe. `clock` is monotonic seconds.
+    Then it is loaded again. Thread-safe, and fork-safe. `clock` is monotonic seconds.
     """
 
     def __init__(

@@ -17,9 +17,9 @@ _MAX_ERROR = 1e-3
 
 
 class SharedVectors:
-    """Vectors of one model's questions in a shared cache, as float32.
+    """The query vectors of one model in a shared cache, as float32.
 
-    All other settings of the model are part of the key, so that two models, prefixes or lengths
+    All settings that change vectors are part of the key, so that two models, prefixes or lengths
     never mix. The texts themselves are not in the cache.
     """
 
@@ -29,7 +29,7 @@ class SharedVectors:
         self._model = hashlib.sha256(model.encode()).hexdigest()
 
     def get(self, text: str) -> Vector | None:
-        """Return a question's vector (dimensions,), None when it is missing or incomplete."""
+        """Return the vector of a query, (dimensions,); None if it is missing or incomplete."""
         kept = self._cache.get(self._key(text))
         if not kept or len(kept) % np.dtype(np.float32).itemsize:
             return None

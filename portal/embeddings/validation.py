@@ -15,7 +15,7 @@ _MIN_NORM = 1e-6
 
 
 def is_path(model: str) -> bool:
-    """Return whether a model is named by a path, existing or not: names on the hub are
+    """Return whether a model is named by a path, whether that exists or not. Names on the hub are
     ``owner/model``."""
     return model.startswith((".", "~", "/")) or Path(model).exists()
 

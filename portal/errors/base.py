@@ -16,11 +16,11 @@ Existing = TypeVar("Existing")
 
 
 class PortalError(Exception):
-    """An expected failure. `params` fill the places in `message`, or those in a `reason`, which
-    stands in the message.
+    """An expected failure. `params` fill the placeholders in `message`, or those in a `reason`,
+    which is then the one placeholder of the message.
 
     A subclass with its own message has its own `code`: its name in snake case, unless
-    it says otherwise. Codes are for programs and must not change.
+    it sets another. Codes are for programs and must not change.
     """
 
     code: ClassVar[str] = "internal"
@@ -45,7 +45,7 @@ class PortalError(Exception):
 
     @property
     def reason(self) -> Message:
-        """Return the reason in the message of those that have one."""
+        """Return the reason in the message. Raises KeyError if the error has none."""
         reason: Message = self.params["reason"]
         return reason
 

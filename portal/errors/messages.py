@@ -9,7 +9,7 @@ from typing import Any, Self
 class Message(str):
     """English text that keeps its template and parameters, so that each surface can translate it.
 
-    Logs, the command line and programs use it as the `str` that it is.
+    Logs, the command line and programs use it as a plain `str`.
     """
 
     __slots__ = ("params", "template")
@@ -23,7 +23,7 @@ class Message(str):
         return message
 
     def as_json(self) -> dict[str, Any]:
-        """Return what `stored` reads."""
+        """Return the JSON that `stored` reads."""
         return {"template": self.template, "params": params_as_json(self.params)}
 
     @classmethod
@@ -51,8 +51,8 @@ def stored_params(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def verbatim(text: str) -> Message:
-    """Return a message that is the same in every language: names of fields, or the words of
-    another program."""
+    """Return a message that is the same in every language: field names, or text from another
+    program."""
     return Message("%(text)s", text=text)
 
 

@@ -32,7 +32,7 @@ def is_disk_full(error: BaseException) -> bool:
 
 
 class CommandRefused(PortalError):
-    """Shown on the command line only, and so in English only."""
+    """A refused command. It is shown only on the command line, so only in English."""
 
     message = Message("%(reason)s")
 

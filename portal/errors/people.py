@@ -80,7 +80,7 @@ class NeedsSession(Forbidden):
 
 
 class ReauthenticationRequired(Forbidden):
-    """`is_wrong`: the password that was given to confirm is wrong."""
+    """A password confirmation is due; `is_wrong` if the password given for it is wrong."""
 
     message = N_("Confirm your password to go on: this changes who may do what, and you signed in "
                  "more than 15 minutes ago.")

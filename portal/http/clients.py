@@ -15,7 +15,7 @@ _FORWARDING = (
     *("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"),
     "X-Real-IP",
 )
-_BROWSER_LIFE_S = 400 * 24 * 3600  # Browsers keep no cookie longer.
+_BROWSER_LIFE_S = 400 * 24 * 3600  # The longest that browsers keep a cookie.
 _MAX_ADDRESS_CHARACTERS = 100
 _MAX_BROWSER_ID_CHARACTERS = 100
 
@@ -31,7 +31,7 @@ def current_client() -> Client:
 
 
 def identify_browser(response: Response) -> Client:
-    """Return this browser, with its own id that it keeps from now on."""
+    """Return the client with this browser's id, which `response` stores in a cookie."""
     known = cookies.get_cookie(cookies.BROWSER) or ""
     browser_id = known[:_MAX_BROWSER_ID_CHARACTERS] or secrets.token_urlsafe(24)
     cookies.set_cookie(response, cookies.BROWSER, browser_id, max_age=_BROWSER_LIFE_S)
@@ -44,7 +44,7 @@ def _user_agent() -> str:
 
 def is_from_this_machine(*, trusted_proxies: int) -> bool:
     """Return whether a program on this machine sent the request, and no proxy passed it on."""
-    # A proxy on this machine connects for everyone, and says so in one of these headers.
+    # A proxy on this machine forwards requests from anywhere, and adds one of these headers.
     if not trusted_proxies and any(name in request.headers for name in _FORWARDING):
         return False
     try:

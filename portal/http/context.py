@@ -1,4 +1,4 @@
-"""Give views the services, the user, the language and the id of a request."""
+"""The services, user, language and id of the current request."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _CHINESE = ("zh-CN", "zh", "zh-Hans", "zh-Hans-CN", "zh-SG", "zh-TW", "zh-HK", "
 # Requests that only read are logged at level debug, unless they fail.
 _SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
 _FIRST_ERROR = 400
-_FIRST_ERROR_OF_OURS = 500
+_FIRST_SERVER_ERROR = 500
 _UPLOAD = "multipart/form-data"
 
 log = structlog.get_logger(__name__)
@@ -55,7 +55,7 @@ login_manager = LoginManager()
 
 
 class CurrentUser(UserMixin):
-    """A signed-in user, as flask-login passes it on."""
+    """A signed-in user, in the form that flask-login needs."""
 
     def __init__(self, signed_in: SignedIn) -> None:
         self.signed_in = signed_in
@@ -65,7 +65,7 @@ class CurrentUser(UserMixin):
 
 
 def init_app(app: Flask, services: Services) -> None:
-    """Give every request its services, its id and its user."""
+    """Set up the services, the id and the user of every request."""
     app.extensions["portal"] = services
     login_manager.init_app(app)
     # The token identifies the user; flask-login must not keep a second copy.
@@ -79,24 +79,25 @@ def init_app(app: Flask, services: Services) -> None:
 
 
 def require_login(app: Flask) -> None:
-    """Require a login everywhere else. Call this after the hooks that count requests."""
+    """Require a sign-in for all views that are not public. Call this after the limits are
+    registered, so that refused requests are counted too."""
     app.before_request(_require_sign_in)
 
 
 public = Mark(is_public=True)
-"""Mark a view that needs no sign-in; every other one does."""
+"""Mark a view that needs no sign-in; all others do."""
 
 reads = Mark(scope=Scope.READ)
 """Mark a view that only reads although it is a POST, such as a search."""
 
 for_every_token = Mark(scope=Scope.READ, writes=True)
-"""Mark a view that writes and that every token may use, such as one that ends the token."""
+"""Mark a view that writes but accepts any token, such as the one that revokes the token."""
 
 for_administrators = Mark(scope=Scope.ADMIN)
-"""Mark a view that only administrators may use, with a token that may administer."""
+"""Mark a view for administrators; a token needs the scope `admin`."""
 
 while_enrolling = Mark(is_for_enrolment=True)
-"""Mark a view for users who have to set up a second factor before anything else opens."""
+"""Mark a view that stays open to users who must set up a second factor first."""
 
 
 def open_when(check: Callable[[], bool]) -> Mark:
@@ -145,7 +146,8 @@ def user() -> User:
 
 
 def caller() -> tuple[Services, User]:
-    """Return the first arguments of use cases: the services and the user. Raises as `user`."""
+    """Return the services and the user, the first arguments of use cases. Raises NotSignedIn,
+    InvalidToken."""
     return services(), user()
 
 
@@ -160,8 +162,8 @@ def administrator() -> User:
 
 
 def session_user() -> User:
-    """Return the user, signed in with a password: personal tokens may not make or revoke tokens.
-    Raises NotSignedIn, NeedsSession."""
+    """Return the user of a session: other tokens, such as personal ones, may not create or revoke
+    tokens. Raises NotSignedIn, InvalidToken, NeedsSession."""
     found = require_signed_in()
     if found.token_kind is not TokenKind.ACCESS:
         raise NeedsSession
@@ -169,7 +171,7 @@ def session_user() -> User:
 
 
 def language() -> str:
-    """Return `zh-CN` or `en` by the account, else the cookie, else the browser's preference."""
+    """Return `zh-CN` or `en`: from the account, else the cookie, else the browser's preference."""
     try:
         found = signed_in()
     except PortalError:
@@ -190,7 +192,7 @@ def request_id() -> str:
 
 
 def as_portal_error(error: HTTPException, code: int) -> PortalError:
-    """Return the PortalError for an error of the framework."""
+    """Convert an error of the framework to a PortalError."""
     if code == RequestTooLarge.status:
         return _too_large()
     if isinstance(error, ClientDisconnected) and isinstance(error.__context__, TimeoutError):
@@ -200,12 +202,12 @@ def as_portal_error(error: HTTPException, code: int) -> PortalError:
     for known in (NotSignedIn, Forbidden, NotFound, MethodNotAllowed, Unavailable):
         if code == known.status:
             return known()
-    is_ours = code >= _FIRST_ERROR_OF_OURS
+    is_ours = code >= _FIRST_SERVER_ERROR
     return PortalError() if is_ours else MalformedRequest(verbatim(error.name.lower()))
 
 
 def _too_large() -> PortalError:
-    """Return RequestTooLarge where files are taken, else BodyTooLarge."""
+    """Return RequestTooLarge for an upload, else BodyTooLarge."""
     if request.mimetype == _UPLOAD and marks().accepts_files:
         return RequestTooLarge(limit_mb=services().settings.max_upload_mb)
     return BodyTooLarge(limit=(request.max_content_length or 0) // 1024)
@@ -220,28 +222,28 @@ def add_error_headers(response: AnyResponse, error: PortalError) -> None:
 
 
 def copy_headers(response: AnyResponse, error: HTTPException) -> None:
-    """Keep the headers of the framework's own error that clients need."""
+    """Copy the headers that clients need from an error of the framework."""
     for name, value in error.get_headers():
         if name in {"Allow", "Retry-After"}:
             response.headers[name] = value
 
 
 def retry_after_s(error: HTTPException) -> int:
-    """Return the seconds of Retry-After; 60 without one."""
+    """Return the error's Retry-After; 60 if it has none."""
     seconds = str(dict(error.get_headers()).get("Retry-After", ""))
     return int(seconds) if seconds.isdigit() else 60
 
 
 def bearer_token(from_request: Request) -> str | None:
-    """Return the token of a bearer header, or None. Other schemes are ignored: browsers send the
-    password for a proxy with every request."""
+    """Return the token of a bearer header, or None. Other schemes are ignored: behind a proxy with
+    a password, browsers send that password with every request."""
     scheme, _, token = from_request.headers.get("Authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else None
 
 
 def read_token(from_request: Request) -> str | None:
-    """Return the token of a request. A bearer header hides the cookie, because it exempts from CSRF
-    checks, without which requests with the cookie could be forged."""
+    """Return the token of a request. The cookie is ignored if there is a bearer header: such
+    requests skip the CSRF check, and with the cookie they could be forged."""
     bearer = bearer_token(from_request)
     return cookies.get_cookie(cookies.SESSION, of=from_request) if bearer is None else bearer
 
@@ -262,7 +264,7 @@ def _load_user(from_request: Request) -> CurrentUser | None:
 
 def _name_request() -> None:
     sent_id = request.headers.get("X-Request-ID", "")
-    # A caller's id is kept only when it cannot break a log line.
+    # Keep a caller's id only if it cannot break a log line.
     g.request_id = sent_id if tracing.is_request_id(sent_id) else uuid4().hex
     tracing.begin(
         g.request_id, request.headers.get("traceparent", ""), request.headers.get("tracestate", "")
@@ -274,7 +276,7 @@ def _name_request() -> None:
 
 
 def _require_sign_in() -> None:
-    """Refuse a request unless its view says that it is open."""
+    """Refuse a request that its view does not allow; send permitted reads to a replica."""
     wanted = view()
     if wanted is None or is_public():
         return
@@ -303,8 +305,8 @@ def _require_enrolled() -> None:
 
 
 def scope_of(view: Callable[..., Any], method: str) -> Scope:
-    """Return the scope that a view needs: its own, else read for safe methods and write for
-    others."""
+    """Return the scope that a view needs: the marked one, else read for safe methods and write for
+    all others."""
     return marks_of(view).scope or (Scope.READ if method in _SAFE_METHODS else Scope.WRITE)
 
 
@@ -321,7 +323,7 @@ def _path_without_secret() -> str:
 
 
 def _finish_request(response: Response) -> Response:
-    """Send the request's id, and log the path, without the query string, which has users' words."""
+    """Add the request id, and log the request without its query string, which has users' words."""
     response.headers.setdefault("X-Request-ID", request_id())
     is_news = request.method not in _SAFE_METHODS or response.status_code >= _FIRST_ERROR
     (log.info if is_news else log.debug)(

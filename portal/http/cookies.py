@@ -1,7 +1,7 @@
-"""Cookies of the portal: HttpOnly, SameSite=Lax, for this host alone.
+"""Cookies of the portal: HttpOnly, SameSite=Lax, for this host only.
 
-Over HTTPS their names carry the prefix `__Host-`: browsers then refuse one that a sibling domain or
-a page over plain HTTP tries to plant.
+Over HTTPS their names have the prefix `__Host-`, so that browsers refuse cookies planted by a
+sibling domain or over plain HTTP.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def delete_cookie(response: Response, name: str) -> None:
 
 
 def clear_unprefixed(response: Response) -> Response:
-    """Delete cookies that an earlier version, or HTTP, has left; only over HTTPS."""
+    """Over HTTPS, delete cookies left behind by plain HTTP or an earlier version."""
     if request.is_secure:
         for name in _ALL:
             if name in request.cookies:

@@ -1,7 +1,7 @@
 """The name and password of a sign-in.
 
-Limits count an attempt by the name, views check the password. Both read them here, so that no
-request is counted under one name and checked under another.
+The limits count attempts by name, and views check the password. Both read the credentials here, so
+that no request is counted under one name and checked under another.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from portal.errors import UnsupportedMediaType
 from portal.services.people.accounts import normalise_name
 from portal.text.characters.storable import storable
 
-# Everything under this takes JSON, and nothing else.
+# Everything under this path takes only JSON.
 _JSON_PREFIX = "/api/auth/"
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """The credentials of a request; empty where it has none."""
+    """The credentials of a request; empty if it has none."""
 
     name: str
     password: str = field(repr=False)
 
 
 def init_app(app: Flask) -> None:
-    """Refuse bodies of other types. Call this before the limits are registered."""
+    """Refuse bodies of the wrong type. Call this before the limits are registered."""
     app.before_request(_require_json)
 
 
@@ -62,7 +62,7 @@ def _text(value: object) -> str:
 
 
 def _require_json() -> None:
-    """Refuse a body in another format than JSON where the view takes JSON."""
+    """Refuse a body that is not JSON if the view takes JSON."""
     # A body of unknown length has no Content-Length.
     has_body = bool(request.content_length) or "Transfer-Encoding" in request.headers
     if has_body and takes_json() and not request.is_json:

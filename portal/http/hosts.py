@@ -1,8 +1,8 @@
 """Accepted host names, and the public address that links begin with.
 
-A client chooses the Host header. One that the portal does not know is refused, so that no link or
-cache carries a name that a client chose, and no web site reads a portal on a private network
-by pointing its own name there (DNS rebinding).
+Clients choose the Host header. Unknown names are refused, so that no link or cached page contains a
+name chosen by a client, and no web site can read a portal on a private network by pointing its own
+name there (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from portal.errors import UntrustedHost
 from portal.settings import Settings
 
 _LOCAL_NAMES = ("localhost", ".localhost", "127.0.0.1", "::1")
-# Load balancers ask for it by an address that they choose. Its answers depend on no name.
+# Load balancers use any address for it. Its responses do not depend on the name.
 _ANY_HOST = "/health"
 _MAX_SHOWN_CHARACTERS = 100
 
 
 def check_host() -> None:
-    """Refuse a request for a host that is not trusted, by raising UntrustedHost. One without a
-    Host header, as in HTTP/1.0, is allowed."""
+    """Raise UntrustedHost for a host that is not trusted. Requests without a Host header, as in
+    HTTP/1.0, are allowed."""
     host = request.environ.get("HTTP_HOST")
     if host is None or request.path.startswith(_ANY_HOST):
         return
@@ -39,9 +39,9 @@ def check_host() -> None:
 
 
 def public_url() -> str:
-    """Return the address of the portal, without a slash at its end, for links that leave it.
+    """Return the portal's address, without a trailing slash, for links that are sent elsewhere.
 
-    Where PORTAL_PUBLIC_URL is not set, this is the address that the request came to.
+    If PORTAL_PUBLIC_URL is not set, this is the address that the request came to.
     """
     settings = _settings()
     if settings.has_public_url:
@@ -50,12 +50,12 @@ def public_url() -> str:
 
 
 def external_url(path: str) -> str:
-    """Return the whole address of a path that `url_for` made."""
+    """Return the absolute address of a path from `url_for`."""
     return public_url() + path.removeprefix(request.script_root)
 
 
 def _settings() -> Settings:
-    # Not from `context`, which registers this check.
+    # Not from `context`, which imports this module.
     return cast("Settings", current_app.extensions["portal"].settings)
 
 
@@ -73,7 +73,7 @@ def _matches(name: str, trusted: tuple[str, ...]) -> bool:
 
 @lru_cache(maxsize=256)
 def _host_name(host: str) -> str | None:
-    """Return the name or address in a Host header, in one spelling; None where it is not valid."""
+    """Return the normalised name or address in a Host header; None if it is not valid."""
     host = host.lower()
     if not host_is_trusted(host):
         return None
@@ -82,7 +82,7 @@ def _host_name(host: str) -> str | None:
 
 
 def _local_address() -> str | None:
-    """Return the address of this machine that the connection came to; None at a Unix socket."""
+    """Return the address of this machine that the connection came to; None for a Unix socket."""
     connection = request.environ.get("gunicorn.socket")
     try:
         address = cast("socket.socket", connection).getsockname()

@@ -1,8 +1,8 @@
 """Uploaded files, spooled to the data directory while they arrive.
 
-All files of a request are parts of one file without a name: a request has one descriptor open and
-a block in memory, whether it brings a thousand small files or one of a gigabyte, and a killed
-process leaves nothing behind. A file that is too large is not kept beyond the limit.
+All files of a request are spooled to one file without a name: whether a request has a thousand
+small files or one of a gigabyte, it takes one descriptor and one block of memory, and a killed
+process leaves nothing behind. Nothing of a file is stored beyond the size limit.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ MAX_PATH_CHARACTERS = 2000
 _ASK_EVERY_BYTES = 8 * 1024 * 1024
 
 one_by_one = Mark(takes_one_by_one=True)
-"""Mark a view that takes each file on its own: one that is too large does not refuse the others."""
+"""Mark a view that takes files one by one: if one is too large, the others are still accepted."""
 
 
 def sent_files(otherwise: Message) -> list[Upload]:
     """Return the files of the field `file`. Raises MalformedRequest, with the reason `otherwise`
-    where the field is missing."""
+    if the field is missing."""
     files = request.files.getlist("file")
     if not files and "file" in request.form:
-        # Without a name that can be read, a part of a form counts as text.
+        # A part of a form without a readable file name is parsed as text.
         raise MalformedRequest("the part `file` has no file name, or one that is garbled")
     if not files:
         raise MalformedRequest(otherwise)
@@ -56,8 +56,8 @@ def sent_files(otherwise: Message) -> list[Upload]:
 
 
 def form_visibility() -> Visibility:
-    """Return who may see what the form brings. Raises InvalidInput for an unknown value, so that no
-    file gets a wider audience than intended."""
+    """Return the visibility for the form's files. Raises InvalidInput for an unknown value, so that
+    no file gets a wider audience than intended."""
     try:
         return Visibility(request.form.get("visibility", Visibility.SHARED))
     except ValueError as error:
@@ -67,8 +67,8 @@ def form_visibility() -> Visibility:
 def store_once(
     action: Callable[[], Answer], files: Sequence[Upload], *values: str | None
 ) -> Answer:
-    """Return the answer of an upload of these files and values, or the one that its
-    `Idempotency-Key` got before. Raises what `idempotency.once` raises."""
+    """Return the answer of `action`, or the earlier answer to the request's `Idempotency-Key` with
+    the same files and values. Raises what `idempotency.once` raises."""
     return idempotency.once(
         *context.caller(),
         key=request.headers.get("Idempotency-Key"),
@@ -80,10 +80,10 @@ def store_once(
 
 
 def form_target() -> UploadTarget:
-    """Return where the form wants its files: the fields `folder_id` and `path`.
+    """Return the target of the form's files, from the fields `folder_id` and `path`.
 
-    Raises MalformedRequest for an invalid id, so that no file lands elsewhere, and for a path that
-    is too long.
+    Raises MalformedRequest for an invalid id, so that no file ends up elsewhere, and for a path
+    that is too long.
     """
     folder_id, path = request.form.get("folder_id", ""), request.form.get("path", "")
     _check_length(path)
@@ -94,8 +94,8 @@ def form_target() -> UploadTarget:
 
 
 def form_targets(count: int) -> list[UploadTarget]:
-    """Return where the form wants each of its files: that of `form_target`, or with a field `paths`
-    the path in each of its lines, a line a file. Raises MalformedRequest."""
+    """Return the target of each file of the form. The field `paths` has the path of each file, one
+    per line; without it all have that of `form_target`. Raises MalformedRequest."""
     target, lines = form_target(), request.form.get("paths", "")
     if not lines:
         return [target] * count
@@ -112,25 +112,25 @@ def _check_length(*paths: str) -> None:
 
 
 class Spool:
-    """Keep all files of a request in one file."""
+    """One temporary file for all files of a request."""
 
     def __init__(self, directory: Path, room: ReservedSpace) -> None:
-        """Spool to `directory`; what is written is taken from the space reserved in `room`."""
+        """Spool to `directory`; written bytes are taken from the space reserved in `room`."""
         self._file = tempfile.TemporaryFile(dir=directory, buffering=0)  # noqa: SIM115 - of the request
         self._room, self._ask_at = room, _ASK_EVERY_BYTES
         self.size_bytes = 0
 
     def begin(self, *, limit_bytes: int, refuse: Callable[[], Exception] | None) -> SpooledFile:
-        """Return the next file, which is written until the one after it begins. Beyond the limit,
-        raise what `refuse` makes, or without it count the bytes and drop them."""
+        """Return the next file, which must be written before another one begins. Writing beyond the
+        limit raises the error of `refuse`; without `refuse` the bytes are counted and dropped."""
         return SpooledFile(self, self.size_bytes, limit_bytes, refuse)
 
     def append(self, data: memoryview) -> None:
-        """Write the data behind the rest. Raises StorageFull where the disk's reserve begins,
-        OSError where the disk ends."""
+        """Append the data. Raises StorageFull if only the disk's reserve is left, OSError if the
+        disk is full."""
         while data:
             if self.size_bytes >= self._ask_at:
-                # The length of a body may be unknown, and not only uploads write to the disk.
+                # Check again: the length may be unknown, and others write to the disk too.
                 self._room.take(0)
                 self._ask_at = self.size_bytes + _ASK_EVERY_BYTES
             written = os.pwrite(self._file.fileno(), data, self.size_bytes)
@@ -165,7 +165,8 @@ class SpooledFile(io.RawIOBase):
         return True
 
     def write(self, data: Buffer, /) -> int:
-        """Add to the end, wherever reading is. Raises what `refuse` makes, StorageFull, OSError."""
+        """Append, whatever the reading position. Raises the error of `refuse`, StorageFull,
+        OSError."""
         block = memoryview(data).cast("B")
         self._size_bytes += len(block)
         if self._size_bytes > self._limit_bytes and self._refuse is not None:
@@ -192,9 +193,9 @@ class SpooledFile(io.RawIOBase):
 
 
 class Request(FlaskRequest):
-    """A request whose files go to a spool, if there is room for its Content-Length.
+    """A request whose files are spooled, if there is room for its Content-Length.
 
-    JSON is also read where its Content-Type says form: `curl --data` sends it so.
+    JSON is also accepted with the Content-Type of a form, which `curl --data` sends.
     """
 
     _spool: Spool | None = None
@@ -227,7 +228,7 @@ class Request(FlaskRequest):
         try:
             super()._load_form_data()
         finally:
-            # The body was read or has failed. The code that stores files reserves space itself.
+            # The body has been read, or reading failed. Storing files reserves its own space.
             if self._room is not None:
                 self._room.close()
 

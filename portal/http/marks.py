@@ -1,4 +1,4 @@
-"""Marks of views: what a view says of itself, for the hooks that run before it."""
+"""Marks of views: what a view declares for the hooks that run before it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What a view declares; a view without marks has the defaults.
+    """The declarations of a view; a view without marks has the defaults.
 
-    `scope` is what its token needs, by default read for safe methods and write for others; `writes`
-    is true for a view of the scope `read` that writes. `rate_limit` is a field of
-    RateLimitSettings.
+    `scope` is the scope that a token needs, by default read for safe methods and write for others;
+    `writes` is true for a view with the scope `read` that writes nevertheless. `rate_limit` is a
+    field of RateLimitSettings.
     """
 
     is_public: bool = False
@@ -48,7 +48,7 @@ class Mark:
 
 
 def marks_of(view: Callable[..., Any] | None) -> Marks:
-    """Return the marks of a view, or of none, as at an unknown address."""
+    """Return the marks of a view; the defaults for None, as at an unknown address."""
     return getattr(view, "marks", _UNMARKED)
 
 

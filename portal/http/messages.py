@@ -13,12 +13,12 @@ from portal.errors import MESSAGES, N_, Message, PortalError
 
 
 def translated(text: str) -> str:
-    """Return a Message in the reader's language; other text as it is."""
+    """Return a Message in the reader's language; other text is returned unchanged."""
     return _filled(text.template, text.params) if isinstance(text, Message) else text
 
 
 def error_message(error: PortalError) -> str:
-    """Return what happened, why and what to do."""
+    """Return the message of an error: what happened, why, and what to do."""
     return _filled(error.message, error.params)
 
 

@@ -18,18 +18,18 @@ _ENDPOINT = "portal.endpoint"
 
 
 def init_app(app: Flask) -> None:
-    """Measure every request. To be called before anything else adds a hook that may answer."""
+    """Measure every request. Call this before anything adds a hook that may respond."""
     app.before_request(_note_endpoint)
     app.wsgi_app = _Measured(app.wsgi_app)  # type: ignore[method-assign]
 
 
 def _note_endpoint() -> None:
-    # The rule's name: addresses hold ids, and clients can invent any number of them.
+    # Not the path: paths contain ids, and clients can invent any number of them.
     request.environ[_ENDPOINT] = request.endpoint or metrics.UNMATCHED
 
 
 class _Measured:
-    """Measure the requests of a WSGI application. A stream is in flight until it is closed, but
+    """A WSGI middleware that measures requests. A stream is in flight until it is closed, but
     counts as answered when it begins."""
 
     def __init__(self, application: WSGIApplication) -> None:
@@ -64,6 +64,6 @@ def _endpoint(environ: WSGIEnvironment) -> str:
 
 def _end(method: str, endpoint: str, status: int, trace: tracing.Trace | None = None) -> None:
     metrics.request_ended(method)
-    # The server's own lines, such as of a malformed request that comes next, are not this one's.
+    # End the trace, so that the server's own log lines that follow do not belong to this request.
     known = metrics.known_method(method)
     tracing.end(trace, {"method": known, "endpoint": endpoint, "status": status})

@@ -24,32 +24,32 @@ PASSWORD_FIELD = "confirm_password"  # noqa: S105 - the name of a field
 require_recent_sign_in = Mark(needs_recent_sign_in=True)
 """Mark a view that changes rights or credentials.
 
-In a browser's session, the user must have proved who they are within the last 15 minutes. A page
-asks for the password and then sends the same form again; a JSON API answers 403 with
-`reauthentication_required`. Tokens of API clients and of the command line are not asked.
+In a browser's session, the user must have authenticated within the last 15 minutes. If not, a page
+asks for the password and then sends the same form again; a JSON API responds with 403
+`reauthentication_required`. Tokens of API clients and of the command line are exempt.
 """
 
 confirms_password = Mark(confirms_password=True)
-"""Mark a view that checks the password of the signed-in user. Wrong ones are counted for each
-session on its own, apart from those of signing in."""
+"""Mark a view that checks the password of the signed-in user. Wrong passwords are counted per
+session, separately from those of sign-ins."""
 
 
 def init_app(app: Flask) -> None:
-    """Check marked views. Call this after CSRF protection: a form may bring the password."""
+    """Check marked views. Call this after CSRF protection: a form may contain the password."""
     app.before_request(check_recent_sign_in)
 
 
 def is_confirmation() -> bool:
-    """Return whether this request brings the password of the signed-in user."""
+    """Return whether this request contains the password of the signed-in user."""
     marks = context.marks()
     return marks.confirms_password or (marks.needs_recent_sign_in and bool(_given_password()))
 
 
 def is_recent(signed_in: SignedIn) -> bool:
-    """Return whether the user has just proved who they are, or need not."""
+    """Return whether the user has authenticated recently, or does not have to."""
     session = signed_in.session
     if context.bearer_token(request) is not None:
-        # A cookie's token in a bearer header is still a browser's: a thief may choose the header.
+        # A thief may send a cookie's token in a bearer header: it still counts as a browser's.
         if session is None or session.kind is not SessionKind.BROWSER:
             return True
     elif session is None:
@@ -58,8 +58,8 @@ def is_recent(signed_in: SignedIn) -> bool:
 
 
 def check_recent_sign_in() -> None:
-    """Ask for the password again where the view needs a recent sign-in and the last one is too
-    old. Raises ReauthenticationRequired, WrongCredentials."""
+    """Check the password in the form if the view needs a recent sign-in and the last one is too
+    old. Raises ReauthenticationRequired if it is missing or wrong, NeedsSession."""
     if not context.marks().needs_recent_sign_in:
         return
     signed_in = context.signed_in()
@@ -75,15 +75,16 @@ def check_recent_sign_in() -> None:
 
 
 def require_recent() -> None:
-    """Raise ReauthenticationRequired from within a view, for requests that bring no password."""
+    """Raise ReauthenticationRequired unless the sign-in is recent. For views whose requests contain
+    no password."""
     signed_in = context.signed_in()
     if signed_in is not None and not is_recent(signed_in):
         raise ReauthenticationRequired
 
 
 def confirm_password(password: str) -> None:
-    """Check the password of the user who is signed in, and note that they proved who they are.
-    Raises WrongCredentials, NeedsSession."""
+    """Check the password of the signed-in user, and record that they have authenticated. Raises
+    WrongCredentials, NeedsSession."""
     signed_in = context.signed_in()
     if signed_in is None or signed_in.token_kind is not TokenKind.ACCESS:
         raise NeedsSession

@@ -25,7 +25,7 @@ from portal.text.layout.tables import CELL_BORDER, table_rows
 TARGET_TOKENS = 300
 # Share of the target above which a chunk may end with its paragraph or section.
 _FULL_ENOUGH = 0.6
-# A smaller rest joins the chunk before it, which may grow to the cap for it.
+# A rest smaller than this share joins the chunk before it, which may then grow to the cap.
 _SMALL_REST = 0.25
 HARD_CAP = 1.3  # times the target; 300 tokens stay far under the 512 that embedders read.
 _MAX_PIECE_LENGTH = 2_000  # Characters weighed at once while a text without any space is split.
@@ -54,7 +54,7 @@ class _Unit:
 
     @property
     def has_words(self) -> bool:
-        """Return whether the unit has content itself, without what follows."""
+        """Return whether the unit has content of its own, unlike a heading or a lead."""
         return self.kind is _Kind.TEXT or self.kind is _Kind.PART
 
 
@@ -175,7 +175,8 @@ _Span = tuple[int, int, _Kind]
 def _spans(
     text: str, headings: Sequence[Heading], blocks: Sequence[Block], target: int
 ) -> Iterator[_Span]:
-    """Yield unsplittable blocks, and the sentences between, which end where a heading begins."""
+    """Yield unsplittable blocks, and the sentences between them; these end where a heading
+    begins."""
     place = 0
     cuts = merge(_heading_lines(text, headings), _parts(text, blocks))
     for start, end, kind in cuts:
@@ -319,7 +320,7 @@ def _fill_chunks(text: str, units: Sequence[_Unit], target: int) -> list[list[_U
     weight = 0.0
     for piece in _pieces(text, units, target):
         piece_weight = _weight(piece)
-        # For example, the title of a table stays with it.
+        # For example, a table stays with its title.
         max_share = HARD_CAP if len(piece) > 1 and weight < _SMALL_REST * target else 1.0
         full = weight + piece_weight > max_share * target
         good_end = piece[0].begins_paragraph and weight >= _FULL_ENOUGH * target
@@ -332,8 +333,8 @@ def _fill_chunks(text: str, units: Sequence[_Unit], target: int) -> list[list[_U
 
 
 def _pieces(text: str, units: Sequence[_Unit], target: int) -> Iterator[Sequence[_Unit]]:
-    """Yield groups that stay together, each with the headings, caption and header above it. These
-    are sentences, and whole tables, lists and code as far as they fit."""
+    """Yield groups of units that stay together, each with the headings, caption and header above
+    it. A group is a sentence, or a whole table, list or piece of code if it fits."""
     cap = HARD_CAP * target
     lead: list[_Unit] = []
     for piece in _pieces_without_lead(units, target):
@@ -344,7 +345,7 @@ def _pieces(text: str, units: Sequence[_Unit], target: int) -> Iterator[Sequence
         for part in [piece] if fits else [[unit] for unit in piece]:
             room = cap - _weight(lead)
             if room < _SMALL_REST * target:
-                # A list of titles, which are its words, or a header that is its own chunk.
+                # A list of titles, which are its content, or a header that fills a chunk.
                 yield from ([replace(unit, kind=_Kind.TEXT)] for unit in lead)
                 lead = []
             elif _weight(part) > room:
@@ -376,22 +377,23 @@ def _cut(text: str, unit: _Unit, room: float) -> Iterator[_Unit]:
 
 
 def _pieces_without_lead(units: Sequence[_Unit], target: int) -> Iterator[Sequence[_Unit]]:
-    """Yield blocks of lines that fit, whole; else their units one by one."""
+    """Yield blocks of lines whole if they fit, else their units one by one."""
     starts = [place for place, unit in enumerate(units) if place == 0 or unit.begins_block]
     for start, end in pairwise([*starts, len(units)]):
         block = units[start:end]
-        # Half of them, because the number of an item reads as a sentence: "3."
+        # Half of the units is enough, because the number of an item reads as a sentence: "3."
         is_of_lines = 2 * sum(unit.begins_paragraph for unit in block) >= len(block) > 1
         if is_of_lines and _weight(block) <= target:
             words = max((place for place, unit in enumerate(block, 1) if unit.has_words), default=0)
-            # What the last lines introduce is the next block.
+            # The last lines introduce the next block.
             yield from filter(None, (block[:words], block[words:]))
         else:
             yield from ([unit] for unit in block)
 
 
 def _merge_rest(chunks: list[list[_Unit]], target: int) -> list[list[_Unit]]:
-    """Join a small rest to the chunk before it; a bare heading takes the last words from there."""
+    """Join a small rest to the chunk before it. A rest of only headings takes the last unit of that
+    chunk."""
     if len(chunks) < 2:  # noqa: PLR2004
         return chunks
     *_, before, rest = chunks

@@ -87,7 +87,7 @@ def decode(data: bytes, *, file_name: str, encoding: str | None = None) -> Decod
                 return cut_off
             damaged = _decode_damaged_utf_8(data[len(mark) :]) if mark == codecs.BOM_UTF8 else None
             return damaged or _decode_as(name, data, file_name)
-    # A file that is valid UTF-8 throughout is never so by chance, even with a NUL or two in it.
+    # A file is never valid UTF-8 throughout by chance, even with a NUL or two in it.
     for read in (
         partial(decode_strictly, "utf-8"),
         _decode_damaged_utf_8,
@@ -103,8 +103,8 @@ def decode(data: bytes, *, file_name: str, encoding: str | None = None) -> Decod
 
 
 def known_encoding(name: str) -> str | None:
-    """Return the one of ENCODINGS with this name, such as `GBK` or `latin-1`; None for others. Not
-    every Python codec is for text: some unpack archives."""
+    """Return the entry of ENCODINGS with this name, such as `GBK` or `latin-1`; None for other
+    names, because not every Python codec is for text: some unpack archives."""
     try:
         name = codecs.lookup(name).name
     except (LookupError, ValueError):
@@ -119,16 +119,16 @@ def full_of_nul(nul_count: int, character_count: int) -> bool:
 
 
 def decode_strictly(encoding: str, data: bytes) -> DecodedText | None:
-    """Return the whole text, None if a byte is invalid or there are many NULs."""
+    """Return the whole text; None if a byte is invalid or there are many NULs."""
     text = _try(encoding, data)
     return None if text is None else _without_nul(text.removeprefix("\ufeff"), encoding)
 
 
 def _decode_damaged_utf_8(data: bytes) -> DecodedText | None:
-    """Decode UTF-8 with a few bad bytes, or cut off within a character. Returns None where another
+    """Decode UTF-8 with a few bad bytes, or cut off within a character. Return None if another
     encoding is as likely."""
     text = data.decode("utf-8", errors="replace")
-    # U+FFFD that the file itself contains is no damage.
+    # U+FFFD that the file itself contains is not damage.
     damage_count = text.count("\ufffd") - data.count("\ufffd".encode())
     whole_count = sum(character > "\x7f" for character in text) - text.count("\ufffd")
     if damage_count == 0:
@@ -173,7 +173,7 @@ def _try(encoding: str, data: bytes) -> str | None:
 
 
 def _without_nul(text: str, encoding: str) -> DecodedText | None:
-    """Return the text without NUL, as PostgreSQL requires; None where it is full of them."""
+    """Return the text without NULs, as PostgreSQL requires; None if it is full of them."""
     nul_count = text.count("\0")
     if full_of_nul(nul_count, len(text)):
         return None
@@ -222,7 +222,7 @@ def _plausibility(text: str, encoding: str) -> float:
     """Return the mean score of non-ASCII characters: near 1 for real text, <= 0 for garbage."""
     counts = Counter(simplify(text[:_SCORED_CHARACTERS].replace("\0", "\x01")))
     if encoding.startswith("utf_16") and counts:
-        # ASCII counts here, since otherwise every second byte of it would be zero.
+        # ASCII counts here: only in UTF-16 every second byte of it is zero.
         return sum(_character_score(c, encoding) * n for c, n in counts.items()) / counts.total()
     beyond = {c: n for c, n in counts.items() if c > "\x7f" or _character_score(c, encoding) < 0}
     total = sum(beyond.values())

@@ -20,8 +20,8 @@ DIRECTORIES = (
     Path("/Library/Fonts"),
 )
 CHINESE = 134
-# The charset that PDFium asks for (GDI's numbers): the bit of its code page in the table OS/2, and
-# words in the names of fonts for several languages that draw the characters as this one does.
+# By the charset that PDFium asks for (GDI's numbers): the bit of its code page in the OS/2 table,
+# and words in the names of multilingual fonts that draw characters as its language does.
 _CHARSETS: dict[int, tuple[int, tuple[str, ...]]] = {
     CHINESE: (18, ("SC", "CN", "GB")),
     136: (20, ("TC", "TW", "HK")),
@@ -48,8 +48,8 @@ _SERIF_CLASSES = range(1, 8)
 _SERIF_PANOSE = range(2, 11)
 _TEXT_PANOSE = 2
 _BOLD, _REGULAR = 700, 400
-_WINDOWS, _ENGLISH, _FAMILY = 3, 0x409, 1  # in the table of names
-_SELECTION_AT = 62  # in the table OS/2
+_WINDOWS, _ENGLISH, _FAMILY = 3, 0x409, 1  # in the name table
+_SELECTION_AT = 62  # in the OS/2 table
 _CODE_PAGES_AT = 78
 
 
@@ -85,8 +85,8 @@ def system_fonts() -> tuple[SubstituteFont, ...]:
 
 
 def measuring_fonts() -> tuple[tuple[Any, ...], ...]:
-    """Return one font for each charset of Chinese, Japanese and Korean, for text that is measured
-    and not drawn: of any style."""
+    """Return one font for each Chinese, Japanese and Korean charset, in place of every style: for
+    text that is measured and not drawn."""
     plain = {font.charset: font for font in reversed(system_fonts()) if font.charset in _WIDE}
     styles = list(product((True, False), repeat=2))
     return tuple(
@@ -97,7 +97,7 @@ def measuring_fonts() -> tuple[tuple[Any, ...], ...]:
 
 
 def choose_fonts(faces: Iterable[Face]) -> Iterator[SubstituteFont]:
-    """Yield the best font for each charset and style; in all at most 256 MB of files."""
+    """Yield the best font for each charset and style, from at most 256 MB of files."""
     known, used = list(faces), dict[Path, int]()
     for charset, (bit, words) in _CHARSETS.items():
         fitting = [face for face in known if face.code_pages >> bit & 1]
@@ -111,7 +111,7 @@ def choose_fonts(faces: Iterable[Face]) -> Iterator[SubstituteFont]:
 
 
 def _rank(face: Face, words: tuple[str, ...], is_serif: bool, is_bold: bool) -> tuple[Any, ...]:
-    """Return what orders fonts, best first."""
+    """Return a sort key that puts the best font first."""
     return (
         not any(word in face.name.split() for word in words),
         face.is_italic,
@@ -140,7 +140,7 @@ def _faces(paths: Iterable[Path]) -> Iterator[Face]:
         try:
             yield from read_faces(path)
         except (OSError, struct.error, KeyError):
-            continue  # A broken font stands in for none.
+            continue  # A broken font is of no use.
 
 
 def read_faces(path: Path) -> Iterator[Face]:

@@ -26,7 +26,7 @@ class FileToRead:
 
     Readers may write temporary files to the folder of `path`. `on_page` is called with the number
     of pages done and of all pages, `check` from another thread, about twice a second, while a
-    reader process works. An exception of either ends the reading.
+    reader process works. An exception raised by either ends the reading.
     """
 
     path: Path

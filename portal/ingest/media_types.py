@@ -23,7 +23,7 @@ _MAX_DIRECTORY_BYTES = 4 << 20  # of a ZIP archive; documents have smaller ones.
 
 _EPUB_WITHIN = 100  # Its type is the first part of the archive, uncompressed.
 _PDF_HEADER_WITHIN = 1024  # Readers accept a header this far in; some tools put rubbish before it.
-# Browsers offer files with these for upload, and imports of folders take them.
+# Browsers offer files with these suffixes for upload, and imports of folders read them.
 SUFFIXES: Mapping[MediaType, tuple[str, ...]] = {
     MediaType.PDF: (".pdf",),
     MediaType.DOCX: (".docx", ".docm"),
@@ -36,9 +36,9 @@ SUFFIXES: Mapping[MediaType, tuple[str, ...]] = {
     MediaType.HTML: (".html", ".htm", ".xhtml"),
     MediaType.CSV: (".csv", ".tsv", ".tab"),
 }
-# Never a text, whatever their bytes look like.
+# Never text, whatever their bytes look like.
 _PROGRAMS = frozenset((".exe", ".dll", ".msi", ".com", ".scr", ".sys", ".so", ".dylib", ".apk"))
-# Read by the extra `ocr` alone.
+# Readable only with the extra `ocr`.
 PICTURES: Mapping[MediaType, tuple[tuple[bytes, ...], tuple[str, ...]]] = {
     MediaType.PNG: ((b"\x89PNG\r\n\x1a\n",), (".png",)),
     MediaType.JPEG: ((b"\xff\xd8\xff",), (".jpg", ".jpeg")),
@@ -176,7 +176,7 @@ def sniff(head: bytes, file_name: str, *, zip_names: bytes = b"") -> MediaType:
 
 
 def known_suffixes() -> tuple[str, ...]:
-    """Return the endings of files that can be read here."""
+    """Return the suffixes of files that can be read here."""
     pictures = (suffixes for _, suffixes in PICTURES.values()) if is_installed() else ()
     return tuple(chain.from_iterable((*SUFFIXES.values(), *pictures)))
 
@@ -256,7 +256,7 @@ def _other_format(head: bytes) -> Message | None:
 
 
 def _find_text_format(head: bytes) -> Message | None:
-    """Return what a file is if its text is not for reading, None for readable text."""
+    """Return what a file is if its text is not meant to be read; None for readable text."""
     start = _XML_PROLOGUE.match(head)
     root = head[start.end() :] if start else head
     for pattern, name in _TEXT_KINDS:
@@ -285,8 +285,8 @@ def _is_text(head: bytes) -> bool:
 
 
 def _is_utf_16(head: bytes) -> bool:
-    """Return whether data reads as UTF-16 without a byte order mark. One byte of each pair is
-    mostly zero, or nearly all of it is Chinese characters, punctuation and ASCII."""
+    """Return whether data reads as UTF-16 without a byte order mark: one byte of each pair is
+    mostly zero, or the text is nearly all Chinese characters, punctuation and ASCII."""
     whole = head[: len(head) // 2 * 2]
     for encoding, high in (("utf-16-le", whole[1::2]), ("utf-16-be", whole[0::2])):
         text = whole.decode(encoding, errors="replace")[:-1]

@@ -1,5 +1,5 @@
-"""A process that shows the pages of one PDF, or the images that a file carries, on demand, with the
-rights and limits of a reader."""
+"""A process that renders the pages of one PDF, or the images in a file, on demand, with the rights
+and limits of a reader."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from portal.ingest.reader_process import start_reader
 
 # A picture of eight million pixels, in base64.
 _MAX_ANSWER_BYTES = 64 << 20
-# The share of a processor that a command which timed out must have used: with less, the machine
-# was busy and the page is not to blame.
+# The share of a processor that a command must have used before it timed out: with less, the machine
+# was busy, and the page is not to blame.
 _MIN_SHARE = 1 / 8
 
 
@@ -38,8 +38,8 @@ class Picture:
 @dataclass(frozen=True, slots=True)
 class PageText:
     """The characters of a page as it is shown. `boxes` has left, top, right and bottom of each, in
-    tenths of a point from the upper left corner; line ends have zeros. `undrawn` counts those that
-    the picture lacks, because no font is there that draws them."""
+    tenths of a point from the upper left corner; line ends have zeros. `undrawn` counts the
+    characters that the picture lacks because no font has them."""
 
     text: str
     boxes: tuple[int, ...]
@@ -52,9 +52,9 @@ class PageText:
 
 class PageProcess:
     """A reader of one file that waits for commands. One thread at a time may use it. All methods
-    raise PagesUnavailable, after which the process is of no more use: the file is broken or locked,
-    has too many pages, or took more than its limits of time and memory. Or Overloaded, where the
-    time passed with little work, on a busy machine."""
+    raise PagesUnavailable if the file is broken or locked, has too many pages, or exceeds its
+    limits of time and memory, and Overloaded if the time passed with little work, on a busy
+    machine. After either, the process cannot be used any more."""
 
     def __init__(
         self,
@@ -66,9 +66,9 @@ class PageProcess:
         fonts: Iterable[SubstituteFont] = (),
         reader: str = "pages_reader",
     ) -> None:
-        """Start the process, of `readers/{reader}.py`, and give it a file. `limits.timeout_s` is
-        that of each command, `cpu_s` the processor time of all together; `fonts` draw what the file
-        has no font for."""
+        """Start `readers/{reader}.py` and send it the file. `limits.timeout_s` applies to each
+        command, `cpu_s` is the processor time of all commands together; `fonts` draw the text that
+        the file has no font for."""
         self._timeout_s = limits.timeout_s
         whole = ExtractionLimits(timeout_s=cpu_s, memory_mb=limits.memory_mb)
         given = [astuple(font) for font in fonts]
@@ -91,13 +91,13 @@ class PageProcess:
 
     def picture(self, name: int | str, width: int) -> Picture:
         """Return a page, or the image with this key, as a picture about `width` pixels wide; empty
-        for what is no image."""
+        if it is not an image."""
         with self._within_time():
             answer = self._ask("picture", name, width)
         return Picture(str(answer["type"]), base64.b64decode(answer["data"]))
 
     def image_size(self, key: str, width: int) -> tuple[int, int]:
-        """Return the size of what `picture` gives for an image; zeros for what is no image."""
+        """Return the size of the result of `picture` for an image; zeros if it is not an image."""
         with self._within_time():
             wide, high = self._ask("size", key, width)["size"]
         return int(wide), int(high)
@@ -135,7 +135,7 @@ class PageProcess:
             timer.cancel()
 
     def _processor_s(self) -> float:
-        """Return the processor time of the process so far; without end for one that has ended."""
+        """Return the processor time of the process so far; infinity if the process has ended."""
         try:
             return sum(psutil.Process(self._process.pid).cpu_times()[:2])
         except psutil.Error:

@@ -1,4 +1,4 @@
-"""Reader processes: started with limits, their failures turned into domain errors."""
+"""Reader processes, started with limits. Their failures become domain errors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _LIMITED = _READERS / "limited.py"
 # A reader gets only the environment that Python needs: a file that exploits it must not find the
 # database's address and the secret key there.
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PYTHONPATH")
-# A single thread each: some layers of confinement do not cover other threads.
+# A single thread, because some layers of confinement do not cover other threads.
 _SET = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 _MAX_RECORD_LENGTH = 64 << 20  # bytes, and a few more for each character that is allowed
 _CHECK_INTERVAL_S = 0.5
@@ -63,7 +63,7 @@ def read_records(
     Closing the generator early ends the reader. For readers that count pages first, the file's
     `on_page` is called for each page with lines. Raises ExtractionTimedOut, ExtractionTooLarge,
     UnpacksToTooMuch, TooMuchInOne, EncryptedPdf, EmptyPdf, what the callbacks raise, and
-    `broken` where the reader dies, is silent or reports "broken".
+    `broken` if the reader dies, is silent or reports "broken".
     """
     limits, is_empty = file.limits, True
     pages_read = page_count = 0
@@ -127,7 +127,7 @@ def probe_confinement() -> dict[str, bool]:
 def _start(
     reader: str, file: IO[bytes], limits: ExtractionLimits, options: Mapping[str, Any]
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a reader with `file` and a pipe as its only files; it ends with the context."""
+    """Start a reader with `file` and a pipe as its only files; kill it when the context ends."""
     with start_reader(reader, file, limits, options) as process:
         try:
             yield process
@@ -138,7 +138,7 @@ def _start(
 def start_reader(
     reader: str, given: IO[bytes] | int, limits: ExtractionLimits, options: Mapping[str, Any]
 ) -> subprocess.Popen[bytes]:
-    """Start a reader whose input is `given`, a file or `subprocess.PIPE`; the caller ends it."""
+    """Start a reader whose input is `given`, a file or `subprocess.PIPE`. The caller ends it."""
     command = [sys.executable, "-P", "-X", "utf8", str(_LIMITED), str(_READERS / f"{reader}.py")]
     command += [str(limits.memory_mb), str(math.ceil(limits.timeout_s)), json.dumps(dict(options))]
     return subprocess.Popen(  # noqa: S603 - our own script, no shell
@@ -153,7 +153,7 @@ def start_reader(
 
 
 class _Watch:
-    """Kills a reader that timed out, or whose result is not wanted, as long as it is entered."""
+    """Within its context, kills a reader that times out or whose result is no longer wanted."""
 
     def __init__(
         self, process: subprocess.Popen[bytes], timeout_s: float, check: Callable[[], None]
@@ -202,7 +202,7 @@ def _take_status(process: subprocess.Popen[bytes]) -> tuple[int, int]:
     kilobytes."""
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    # The peak includes the parent before the fork; the pages it touched do not.
+    # The peak includes the parent before the fork; the pages that it touched do not.
     touched_kb = usage.ru_minflt * (os.sysconf("SC_PAGE_SIZE") >> 10)
     return process.returncode, min(usage.ru_maxrss, touched_kb)
 

@@ -1,2 +1,2 @@
-"""The portal's store for other programs. Nothing of the portal itself imports this, so that
-serving needs none of their libraries."""
+"""Stores and protocols for other programs. Within the portal only some commands import them, so
+that serving does not need the libraries of those programs."""

@@ -50,13 +50,14 @@ class SemanticChunkStore(SemanticSearch):
         threshold: float | None = None,
         content_type: str | None = None,
     ) -> SemanticOutcome:
-        """Search as `SemanticSearch` does, for any text that a program passes."""
+        """Search as `SemanticSearch` does, for any text: characters that cannot be stored are
+        replaced first."""
         if content_type is not None:
             content_type = clean_text(content_type)
         return super().search(clean_text(query), limit, threshold, content_type)
 
     def upsert(self, chunks: Iterable[SemanticChunk]) -> None:
-        """Store chunks; each replaces the one with its id. Those without a vector are embedded.
+        """Store chunks, replacing those with the same ids. Chunks without a vector are embedded.
         Raises ValueError, EmbedderUnavailable."""
         cleaned = [_clean(chunk) for chunk in chunks]
         if not cleaned:
@@ -77,8 +78,8 @@ class SemanticChunkStore(SemanticSearch):
         offset: int = 0,
         with_vectors: bool = False,
     ) -> list[SemanticChunk]:
-        """Return the chunks with these ids in the order asked, or without ids `limit` of all from
-        `offset` on, in insertion order. Raises ValueError."""
+        """Return the chunks with these ids in the given order, or without ids all chunks in
+        insertion order; of these `limit` from `offset` on. Raises ValueError."""
         offset = checked_count(offset, "offset", min_value=0)
         limit = None if limit is None else checked_count(limit, "limit", min_value=0)
         if ids is None:
@@ -93,7 +94,7 @@ class SemanticChunkStore(SemanticSearch):
         return ordered[offset : None if limit is None else offset + limit]
 
     def delete(self, ids: str | Sequence[str]) -> int:
-        """Delete chunks and return how many there were. Raises ValueError."""
+        """Delete chunks and return how many existed. Raises ValueError."""
         named = list(dict.fromkeys(checked_ids(ids)))
         return self._backend.delete(named) if named else 0
 
@@ -112,7 +113,7 @@ class SemanticChunkStore(SemanticSearch):
 
 
 def _clean(chunk: SemanticChunk) -> SemanticChunk:
-    """Return a chunk that every backend can store: without NUL and metadata of None."""
+    """Return a chunk that every backend can store: without NUL and without None in metadata."""
     metadata = clean_metadata(chunk.metadata)
     return SemanticChunk(
         checked_ids(chunk.id)[0],
@@ -123,7 +124,7 @@ def _clean(chunk: SemanticChunk) -> SemanticChunk:
 
 
 def found(chunk: SemanticChunk, query_vector: Vector | None = None) -> SemanticHit:
-    """Return a chunk as a hit, with its cosine if both vectors are there."""
+    """Return a chunk as a hit, with its cosine if there are both vectors."""
     similarity = None
     if query_vector is not None and chunk.vector is not None:
         similarity = cosine(chunk.vector, query_vector)
@@ -132,7 +133,7 @@ def found(chunk: SemanticChunk, query_vector: Vector | None = None) -> SemanticH
 
 
 def nearest_first(chunks: Iterable[SemanticChunk], query_vector: Vector) -> list[SemanticHit]:
-    """Order hits by cosine: another program's collection may rank by another distance."""
+    """Return hits ordered by cosine: another program's collection may use another distance."""
     near = [found(chunk, query_vector) for chunk in chunks]
     return sorted(near, key=lambda one: -(one.similarity or 0.0))
 
@@ -145,7 +146,7 @@ def similarities(chunks: Iterable[SemanticChunk], query_vector: Vector) -> dict[
 
 
 def cosine(one: Vector, other: Vector) -> float:
-    """Return the cosine of two vectors (dimensions,), 0 if one has no length, as PostgreSQL's
-    searches do. Raises ValueError for different lengths."""
+    """Return the cosine of two vectors (dimensions,); 0 if one is zero, as in searches of
+    PostgreSQL. Raises ValueError for different dimensions."""
     lengths = float(np.linalg.norm(one)) * float(np.linalg.norm(other))
     return float(one @ other) / lengths if lengths > 0 else 0.0

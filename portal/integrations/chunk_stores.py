@@ -39,8 +39,8 @@ def open_postgresql(
     hybrid: bool | None = None,
 ) -> SemanticChunkStore:
     """Open a collection in the portal's database. `connection` is a URL, settings or a Database,
-    else this machine's settings; without an `embedder` the portal's model embeds; `hybrid` defaults
-    to USE_HYBRID_SEARCH. Raises ServerSetup, ValueError."""
+    by default this machine's settings. `embedder` defaults to the portal's model, and `hybrid` to
+    USE_HYBRID_SEARCH. Raises ServerSetup, ValueError."""
     database, settings = connect(connection)
     backend = PostgresChunks(Collections(database, settings.search), collection)
     return _make_store(backend, embedder, hybrid, settings)
@@ -60,8 +60,8 @@ def open_chroma(
     lexical: LexicalLeg | None = None,
     settings: Settings | None = None,
 ) -> SemanticChunkStore:
-    """Open a collection in Chroma: in a `directory`, on a server at `host`, or by a `client`.
-    `lexical` ``own`` ranks words here where Chroma cannot; it defaults to
+    """Open a collection in Chroma: in a `directory`, on a server at `host`, or by a `client`. With
+    ``own`` as `lexical`, words are ranked here if Chroma cannot; it defaults to
     PORTAL_CHROMA__LEXICAL_LEG. Raises ServerSetup, ValueError."""
     if sum(place is not None for place in (directory, host, client)) != 1:
         raise ValueError("Chroma is in a directory, at a host, or where a client leads: say one")

@@ -1,4 +1,4 @@
-"""Open the database that a program's store works on."""
+"""Open the database for a program's store."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from portal.store.session import Database, normalise_url
 Connection = str | Settings | Database
 
 _lock = Lock()
-# By process too: connections must not be shared across a fork.
+# Also by process: connections must not be shared across a fork.
 _databases: dict[tuple[int, str], Database] = {}
 _servers: dict[tuple[int, str], EmbeddedPostgres] = {}
 _services: dict[int, Services] = {}
 
 
 def connect(connection: Connection | None) -> tuple[Database, Settings]:
-    """Return the database and settings of a URL, settings, or a Database; None stands for this
-    machine's settings, which without DATABASE_URL mean the embedded server.
+    """Return the database and settings for a URL, settings, or a Database; None means this
+    machine's settings, and without DATABASE_URL the embedded server.
 
-    Stores of one process on one database share its connections. Raises ServerSetup.
+    Stores in one process share the connections to a database. Raises ServerSetup.
     """
     settings = connection if isinstance(connection, Settings) else load_settings()
     if isinstance(connection, Database):
@@ -50,10 +50,10 @@ def connect(connection: Connection | None) -> tuple[Database, Settings]:
 
 
 def open_services(connection: Connection | Services | None) -> Services:
-    """Return what searching the portal's documents needs, on the database of `connect`.
+    """Return services for searching the portal's documents, on the database of `connect`.
 
     Programs sign no tokens, so the portal's secret key is neither read nor created, and Redis is
-    not used. Readers of one process on one database share models and caches. Raises ServerSetup.
+    not used. Readers in one process share the models and caches of a database. Raises ServerSetup.
     """
     if isinstance(connection, Services):
         return connection
@@ -75,8 +75,8 @@ def open_services(connection: Connection | Services | None) -> Services:
 
 
 def portal_model(settings: Settings) -> Embedder:
-    """Return the portal's own model. The stores of a process share it: older callers open one for
-    each request, and loading takes seconds."""
+    """Return the portal's own model. The stores of a process share it, since older callers open a
+    store for each request, and loading takes seconds."""
     cache_dir = settings.data_dir / "cache"
     return _model(settings.embedding, cache_dir if cache_dir.is_dir() else None)
 

@@ -65,7 +65,7 @@ class PostgresChunks:
     def similarities(self, query_vector: Vector, ids: Sequence[str]) -> Mapping[str, float]:
         return similarities(self.get(ids, Page(with_vectors=True)), query_vector)
 
-    # --- keeping --------------------------------------------------------------------------------
+    # --- storing --------------------------------------------------------------------------------
 
     def upsert(self, chunks: Sequence[SemanticChunk]) -> None:
         records = [

@@ -1,8 +1,8 @@
-"""Check what programs pass, and convert it to the store's types.
+"""Check the values that programs pass, and convert them to the store's types.
 
 Text is stored as it is, except for NUL and lone surrogates, which PostgreSQL cannot store: a space
 and a question mark replace them (`portal.text.characters.storable`), in texts and in metadata, and
-a warning is logged. Ids must not contain them: they would not be found under the id asked for.
+a warning is logged. Ids must not contain them: records would not be found by the original id.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from portal.domain.vector_collections import RecordFilter
 from portal.errors import InvalidInput, NotFound
 from portal.text.characters.storable import storable
 
-# What an entry of PostgreSQL's index can hold, with room to spare.
+# Well below the maximum size of an entry in PostgreSQL's index.
 MAX_ID_BYTES = 2000
 MAX_NESTING = 32
-# More than a collection holds.
+# More records than a collection can have.
 _MAX_COUNT = 2**31 - 1
 DEFAULT_DOCUMENT_KEY = "resource_hash"
-# Programs ask with all that they hold, as Chroma lets them: the sources of a folder by `$in`. These
-# only keep one statement from taking the server; what comes over HTTP has narrower limits.
+# As with Chroma, programs may filter by long lists, such as all sources of a folder by `$in`. These
+# limits only keep one statement from overloading the server; the limits over HTTP are lower.
 MAX_FILTER_VALUES = 10_000
 MAX_FILTER_CONDITIONS = 1_000
 
@@ -38,7 +38,7 @@ log = structlog.get_logger(__name__)
 
 @contextmanager
 def plain_errors(collection: str) -> Iterator[None]:
-    """Raise ValueError for what callers got wrong, as such stores do."""
+    """Raise ValueError for errors of the caller, as vector stores do."""
     try:
         yield
     except InvalidInput as error:
@@ -48,7 +48,7 @@ def plain_errors(collection: str) -> Iterator[None]:
 
 
 def one_or_many(value: Any) -> list[Any]:
-    """Return a list of what may come alone: an id, a text, a metadata."""
+    """Return a list of ids, texts or metadata, of which one may be passed without a list."""
     return [value] if isinstance(value, str | Mapping) else list(value)
 
 
@@ -66,7 +66,7 @@ def checked_ids(ids: Any) -> list[str]:
 
 
 def checked_count(value: Any, name: str, *, min_value: int, max_value: int | None = None) -> int:
-    """Return how many records to read or to skip. Raises ValueError."""
+    """Check a number of records to read or to skip. Raises ValueError."""
     is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not is_whole or value < min_value or (max_value is not None and value > max_value):
         allowed = f"{min_value} to {max_value}" if max_value else f"a whole number ≥ {min_value}"
@@ -127,7 +127,7 @@ def document_name(metadata: Mapping[str, Any], key: str | None) -> str | None:
 
 
 def vectors_of(embeddings: Any, count: int) -> list[Vector]:
-    """Return `count` float32 vectors of lists, arrays, or a single vector. Raises ValueError."""
+    """Convert lists, arrays or a single vector to `count` float32 vectors. Raises ValueError."""
     found = list(embeddings)
     if found and np.ndim(found[0]) == 0:
         found = [found]
@@ -137,9 +137,10 @@ def vectors_of(embeddings: Any, count: int) -> list[Vector]:
 
 
 def vector_of(embedding: Any) -> Vector:
-    """Return one float32 vector (dimensions,). Raises ValueError if it is none or not finite."""
+    """Convert a vector to float32 (dimensions,). Raises ValueError if it is empty, not a list of
+    numbers, or not finite."""
     try:
-        # What float32 cannot hold becomes infinite, and is refused below.
+        # Numbers that are too large for float32 become infinite, and are refused below.
         with np.errstate(over="ignore"):
             vector = np.asarray(embedding, dtype=np.float32)
     except (TypeError, ValueError) as error:

@@ -1,8 +1,8 @@
 """Limits of request bodies: size, nesting and number of values, checked before parsing.
 
 A view takes 256 kB unless marked with `accepts` or `accepts_files`. A body is read before its
-request takes a place (`overload`), so that slow clients block no others; each user and address may
-send only that many long bodies at once.
+request takes a place (`overload`), so that slow clients do not block others. The settings limit how
+many long bodies each user and address may send at once.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from portal.limits import callers
 from portal.settings import WebSettings
 
 MAX_DEPTH = 64
-# Fields of a form or a query string; multipart forms are held to it by Flask.
+# Fields of a form or a query string; Flask checks multipart forms.
 MAX_FIELDS = 1000
 # A name and a password, a token, an invitation.
 _MAX_PUBLIC_BODY_BYTES = 64 * 1024
-# Longer ones need a valid token, and a user sends only that many at once.
+# Longer bodies need a valid token, and a user may send only a few at once.
 _SHORT_BODY_BYTES = 64 * 1024
 # Long bodies that a process reads at once; there are more threads than that.
 _MAX_BODIES = 64
@@ -61,7 +61,7 @@ def accepts(*, max_kb: int, max_values: int) -> Mark:
 
 
 class BodyPlaces:
-    """Count long bodies that are being received, by sender. Safe between threads."""
+    """The long bodies that are being received, counted by sender. Thread-safe."""
 
     def __init__(self) -> None:
         self._taken: Counter[str] = Counter()
@@ -70,7 +70,7 @@ class BodyPlaces:
     @contextmanager
     def taken(self, *limits: tuple[str, int]) -> Iterator[None]:
         """Count a body under each name while it is read. Raises TooManyBodies at the limit of a
-        user or address, Overloaded at a limit of all."""
+        user or address, Overloaded at a limit for everyone."""
         with self._lock:
             for name, limit in limits:
                 if self._taken[name] >= limit:

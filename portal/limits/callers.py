@@ -1,4 +1,4 @@
-"""Keys that limits count by: the user, else the address; for sign-in also the name that is tried.
+"""Keys that limits count by: the user, else the address; for sign-in, also the name tried.
 
 Names are digested: a user may type a password into the name field, and a name may contain the
 separator of a key's parts.
@@ -46,6 +46,6 @@ def tried_name() -> str:
 def digest_name(name: str) -> str:
     """Return a digest that is the same for all spellings of a normalised name."""
     spelling = accounts.fold_name(name)[:_NAME_CHARACTERS]
-    # By the oldest key: counts and device cookies outlast a rotation.
+    # With the oldest key, so that counts and device cookies survive a rotation.
     key = context.services().secret_keys[0].encode()
     return hmac.new(key, spelling.encode(), "sha256").hexdigest()[:32]

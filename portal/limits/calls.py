@@ -1,4 +1,4 @@
-"""Rate limits of calls that are no HTTP requests: the tools of AI clients."""
+"""Rate limits of calls that are not HTTP requests: the tools of AI clients."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from portal.services import Services
 
 
 class CallLimits:
-    """Count calls per user in moving windows, across processes with Redis. Safe between threads."""
+    """Counts calls per user in moving windows, across processes with Redis. Thread-safe."""
 
     def __init__(self, services: Services) -> None:
         self._settings = services.settings.rate_limits

@@ -14,7 +14,7 @@ from portal.limits.callers import caller_key
 from portal.settings import RateLimitSettings
 
 NONE = ""
-"""What Flask-Limiter takes for no limit."""
+"""Means no limit to Flask-Limiter."""
 
 _FREE = ("/static/", "/health", "/metrics")
 
@@ -40,7 +40,7 @@ def limit_name() -> str:
 
 
 def rate_limit() -> str:
-    """Return what the endpoint allows one user, or one address without a sign-in."""
+    """Return the endpoint's rate limit, per user, or per address without a sign-in."""
     settings = context.services().settings.rate_limits
     if is_free() or not settings.enabled:
         return NONE

@@ -1,7 +1,7 @@
 """Shed load: a process works on some requests, lets a few wait, and answers 503 to the rest.
 
-A request that does not get its turn within `patience_s` gets 503 with `Retry-After`. The threads
-beyond those that work and wait stay free for these answers, /health and static files.
+A request that does not get its turn within `patience_s` gets 503 with `Retry-After`. The other
+threads stay free for these answers, /health and static files.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SCRAPES_WAITING = 4
 
 
 class Places:
-    """The places of a process for requests. Safe between threads."""
+    """A process's places for requests. Thread-safe."""
 
     def __init__(self, settings: WebSettings) -> None:
         self._free = Semaphore(settings.requests_at_once)

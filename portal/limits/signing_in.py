@@ -38,7 +38,7 @@ _DEVICE_S = 180 * 24 * 3600
 
 
 class KnownAddresses:
-    """Remember addresses with the digest of a name (`who`). Safe between threads."""
+    """Addresses that have signed in, each with the digest of a name (`who`). Thread-safe."""
 
     def __init__(self, redis: RedisStore | None) -> None:
         self._redis = redis
@@ -95,7 +95,7 @@ def has_failed(response: Response) -> bool:
 
 def confirm_sign_in(name: str) -> None:
     """Note that this request has signed in `name`. Views call it when they create a session; the
-    status says too little, since OPTIONS gets 200 as well."""
+    status is not enough, since OPTIONS gets 200 as well."""
     g.signed_in_name = name
 
 
@@ -117,14 +117,15 @@ def _allowed(name: str, *, of_new_browsers: bool = False) -> str:
 
 
 def _allowed_at_name() -> str:
-    """Return the limit of a name; links that set a password have none, and would share one count,
-    by which anyone could close them all."""
+    """Return the limit of a name. Links that set a password have no name: they would share one
+    count, which anyone could use up for all of them."""
     allowed = _allowed("sign_in_name", of_new_browsers=True)
     return allowed if allowed and read_credentials().name else NONE
 
 
 def _attempt_key() -> str:
-    """Return the key of the address and name together, so that one attacker locks out no others."""
+    """Return the key of a known browser, else of address and name together, so that an attacker
+    does not lock out others."""
     return _device() or _address_and_name()
 
 
@@ -149,7 +150,7 @@ def _device() -> str | None:
 
 
 def known_device() -> str | None:
-    """Return this browser's key if it has signed in with the name that it tries."""
+    """Return this browser's key if it has signed in before with the name that it tries."""
     try:
         name, device = _notes().loads(cookies.get_cookie(cookies.DEVICE) or "", max_age=_DEVICE_S)
     except (BadSignature, ValueError, TypeError):

@@ -1,6 +1,6 @@
 """Moving windows of the limiter: in Redis while it answers, else in this process's memory.
 
-Flask-Limiter's own fallback is not used: requests would wait for Redis's socket time-out, and again
+Flask-Limiter's own fallback is not used: requests would wait for Redis's socket timeout, and again
 at each retry.
 """
 
@@ -27,9 +27,9 @@ MAX_KEYS = 20_000
 
 
 class MemoryWindows:
-    """Keep when each key was charged within its window, for the latest `max_keys` keys.
+    """The times when each key was charged within its window, for the latest `max_keys` keys.
 
-    Safe between threads. `clock` gives seconds since 1970, as `X-RateLimit-Reset` does.
+    Thread-safe. `clock` returns seconds since 1970, as in `X-RateLimit-Reset`.
     """
 
     def __init__(self, *, max_keys: int = MAX_KEYS, clock: Callable[[], float] = time.time) -> None:
@@ -88,7 +88,7 @@ class _InRedis(RedisStorage):
         self._client = redis.client
 
     def give_back(self, key: str) -> None:
-        # The newest stands first.
+        # The newest comes first.
         self._client.lpop(self.prefixed_key(key))
 
 

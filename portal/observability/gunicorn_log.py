@@ -1,5 +1,5 @@
-"""Gunicorn's own log, in the portal's words: an address without its query string, an exception
-without its message, in every format of the access log."""
+"""Gunicorn's own log, redacted like the portal's: addresses without query strings and exceptions
+without messages, in every format of the access log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class GunicornLog(Logger):  # type: ignore[misc]  # Gunicorn ships no types.
     def setup(self, cfg: Any) -> None:
         super().setup(cfg)
         if not logging.getLogger().handlers:
-            # Gunicorn makes its log before anything else. The application reports a wrong setting.
+            # Gunicorn sets up its log before anything else. The application reports wrong settings.
             with suppress(InvalidSetting):
                 configure_logs(load_settings())
         ours = logging.getLogger().handlers
@@ -48,7 +48,7 @@ class GunicornLog(Logger):  # type: ignore[misc]  # Gunicorn ships no types.
         fields["r"] = f"{fields['m']} {fields['U']} {fields['H']}"
         fields |= {name: value for name, value in _WITH_QUERY.items() if name in fields}
         fields |= {name: REDACTED for name in fields if name.startswith("{") and is_private(name)}
-        # Of the request as it was decoded: %0d%0a in an address is a line break here.
+        # The request has been decoded: %0d%0a in an address is a line break here.
         return {
             name: escape_controls(value) if isinstance(value, str) else value
             for name, value in fields.items()

@@ -1,4 +1,4 @@
-"""Logs: one event a line, with the request's id and trace, without secrets."""
+"""Logs: one event per line, with the request's id and trace, without secrets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _JSON = structlog.processors.JSONRenderer(ensure_ascii=False)
 def configure_logs(settings: Settings) -> None:
     """Set up structlog, and the standard library's loggers through it."""
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
-    # Redaction comes last, over all that the others add.
+    # Redaction comes last, so that it covers all that the others add.
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
@@ -57,7 +57,7 @@ def configure_logs(settings: Settings) -> None:
     root.setLevel(level)
     # If a line cannot be formatted, logging would print its arguments to stderr, unredacted.
     logging.raiseExceptions = False
-    # At info these name every request to a model server and every queue poll.
+    # At level info, these log every request to a model server and every queue poll.
     for name in ("httpx", "procrastinate", "alembic"):
         logging.getLogger(name).setLevel(max(level, logging.WARNING))
 
@@ -70,7 +70,7 @@ def _renderer(log_format: str) -> Any:
     )
 
     def render(logger: Any, name: str, event: MutableMapping[str, Any]) -> str:
-        # Before the renderer, which adds its own line breaks and colours.
+        # Escape before rendering, which adds line breaks and colours of its own.
         escaped = {
             escape_controls(key): escape_controls(value, keep="\n" if key == "exception" else "")
             if isinstance(value, str)
@@ -87,7 +87,7 @@ def _render_json(logger: Any, name: str, event: MutableMapping[str, Any]) -> str
 
 
 def log_uncaught() -> None:
-    """Log uncaught exceptions like all others; for processes that serve."""
+    """Log uncaught exceptions like all others. For serving processes."""
 
     def log_exception(
         kind: type[BaseException], error: BaseException, trace: TracebackType | None

@@ -1,6 +1,6 @@
-"""Add up the metrics of several processes, by way of files in a shared directory.
+"""Add up the metrics of several processes, through files in a shared directory.
 
-This is prometheus_client's multiprocess mode; it leaves open who empties the directory, which
+This is prometheus_client's multiprocess mode, which leaves open who empties the directory, which
 processes are alive, and what happens to the counts of those that exited. Here each process holds
 a lock on a file with its name. The system releases the lock when the process dies, even by
 kill -9, and unlike a process id it means the same in every container:
@@ -33,12 +33,12 @@ log = structlog.get_logger(__name__)
 _VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 _DIRECTORY_LOCK = "directory.lock"
 _PAST = "past"
-# Written in full beforehand: a page that is first needed when the disk is full ends the process.
+# Files are written in full beforehand: a new page of them on a full disk would kill the process.
 _FILE_BYTES = {"counter": 256 * 1024, "histogram": 2 * 1024 * 1024, "gauge_livesum": 64 * 1024}
 
 
 class _Member:
-    """The place of a process, and of those that it forks, in a shared directory."""
+    """The place of a process, and of its forks, in a shared directory."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -48,7 +48,7 @@ class _Member:
         self.name()
 
     def name(self) -> str:
-        """Return this process's name. Called before each count, since a fork needs its own."""
+        """Return this process's name. Called before each count, since a fork needs its own name."""
         if self._pid != os.getpid():
             self.leave()  # After a fork; the parent keeps its lock through its own descriptor.
             self._enter()
@@ -81,8 +81,8 @@ class _Member:
 def join(data_dir: Path) -> None:
     """Count in the files of `data_dir` from now on, or in those of PROMETHEUS_MULTIPROC_DIR.
 
-    For entry points of processes. Counts made before stay this process's own. If the files
-    cannot be created, later ones do as well: metrics never keep a process from starting.
+    For entry points of processes. Earlier counts stay this process's own, and so do later ones if
+    the files cannot be created: metrics never keep a process from starting.
     """
     if _current_member() is not None:
         return
@@ -101,7 +101,7 @@ def join(data_dir: Path) -> None:
 
 @contextmanager
 def joined(data_dir: Path) -> Iterator[None]:
-    """Join for as long as the block runs; afterwards this process counts alone again."""
+    """Join while the block runs; afterwards this process counts alone again."""
     value_class, variable = values.ValueClass, os.environ.get(_VARIABLE)
     join(data_dir)
     try:
@@ -116,14 +116,14 @@ def joined(data_dir: Path) -> Iterator[None]:
 
 
 def collector() -> Collector:
-    """Return the metrics of all processes of this portal, or of this one where none are shared."""
+    """Return the metrics of all processes of this portal, or of this one if none are shared."""
     member = _current_member()
     return metrics.REGISTRY if member is None else _SharedFiles(member.directory)
 
 
 def of_processes(data_dir: Path) -> Collector | None:
-    """Return the metrics of the processes that share `data_dir`, without joining them; None where
-    none have been there."""
+    """Return the metrics of the processes that share `data_dir`, without joining them; None if
+    there have never been any."""
     directory = Path(os.environ.get(_VARIABLE) or data_dir / "metrics").absolute()
     return _SharedFiles(directory) if (directory / _DIRECTORY_LOCK).exists() else None
 
@@ -134,7 +134,7 @@ def _current_member() -> _Member | None:
 
 
 class _SharedFiles(Collector):
-    """Adds up what all processes have written, while no process moves files about."""
+    """Adds up what all processes have written, while no process merges or deletes files."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

@@ -1,10 +1,10 @@
-"""All metrics of the portal, defined in this module only. What is timed here is a span too.
+"""All metrics of the portal, defined in this module only. Timed work is also a span.
 
-Callers use the functions here; only this module knows of Prometheus. Every metric has labels, and
-every label takes few values: the name of an endpoint, never an address; a code, never a message.
-No label holds a query, a question or the text of a document.
+Callers use the functions here; only this module uses Prometheus. Every metric has labels, and
+every label has few values: the name of an endpoint, never an address; a code, never a message.
+No label contains a query, a question or the text of a document.
 
-Where processes serve together, `portal.observability.metric_files` adds their counts up.
+If several processes serve, `portal.observability.metric_files` adds up their counts.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def count_error(code: str, surface: str) -> None:
 
 
 def known_method(method: str) -> str:
-    """Return a method of HTTP; `other` for what a client invents."""
+    """Return the HTTP method; `other` for one that a client invents."""
     return method if method in _METHODS else "other"
 
 
@@ -144,7 +144,7 @@ def searching(method: str) -> Iterator[None]:
 
 
 def search_found(method: str, hits: int, degraded: Iterable[str]) -> None:
-    """Count a search. `method` is what ran; `degraded` has the codes of what was missing."""
+    """Count a search. `method` is what ran; `degraded` has codes for what was left out."""
     _SEARCH_HITS.labels(method).observe(hits)
     for reason in degraded:
         _SEARCH_DEGRADED.labels(reason).inc()
@@ -157,7 +157,7 @@ def cache_asked(cache: str, *, hit: bool) -> None:
 
 
 def dependency_failed(dependency: str) -> None:
-    """Count a call of another server, such as `redis`, that failed or was late."""
+    """Count a call to another server, such as `redis`, that failed or was late."""
     _DEPENDENCY_FAILURES.labels(dependency).inc()
 
 
@@ -203,7 +203,7 @@ def working(task: str) -> Iterator[None]:
 
 
 def connection_taken(count: int) -> None:
-    """Add to the number of database connections in use; a negative number takes off."""
+    """Add to the number of database connections in use; a negative `count` subtracts."""
     _POOL.labels("sessions").inc(count)
 
 

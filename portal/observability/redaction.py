@@ -1,8 +1,8 @@
 """Redaction of log lines: no secrets, no queries, no text of documents.
 
-They could get there as a value under a known name, inside a text, or in the message of an
-exception, which quotes its input. Of an exception, the log has its type, its place in the code and
-its codes, but not its message.
+They could appear as a value with a known name, inside a text, or in the message of an exception,
+which quotes its input. The log has an exception's type, its place in the code and its codes, but
+not its message.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ _SECRETS = (
     # The query string of an address holds queries.
     (re.compile(r"(/[^\s?\"']*)\?[^\s\"']+"), rf"\1?{REDACTED}"),
 )
-# Codes that libraries give their exceptions: of an error of the database, of the system, of HTTP.
+# Codes that libraries give their exceptions: for errors of the database, the system and HTTP.
 _CODES = ("code", "sqlstate", "errno", "status_code")
 _MAX_CODE_LENGTH = 40
 _CODE = re.compile(r"[A-Za-z0-9_.-]+")
 _MAX_CAUSES = 10
-# C0, DEL and C1; marks, embeddings, overrides and isolates of direction; separators of lines and
-# paragraphs; halves of surrogate pairs, which cannot be encoded.
+# C0, DEL and C1; directional marks, embeddings, overrides and isolates; line and paragraph
+# separators; lone surrogates, which cannot be encoded; the byte order mark.
 _CONTROLS = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"
 )
@@ -66,7 +66,7 @@ _MAX_BYTE = 0xFF
 
 
 def redact(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Replace values whose name says that they are secret or private, and secrets in others."""
+    """Replace values whose name says that they are secret or private, and secrets in the others."""
     for name, value in event.items():
         # Private fields of the library, and what `render_exception` wrote.
         if not name.startswith("_") and name != "exception":
@@ -75,7 +75,7 @@ def redact(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mutab
 
 
 def is_private(name: str) -> bool:
-    """Return whether values of this name stay out of logs."""
+    """Return whether values with this name stay out of logs."""
     lowered = name.lower()
     return lowered in _PRIVATE_WORDS or any(word in lowered for word in _SECRET_WORDS)
 
@@ -152,7 +152,7 @@ def _message(template: Any, args: Any, formatted: str) -> str:
 def render_exception(
     _logger: Any, _method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
-    """Replace an exception by what the log may hold of it, in every format."""
+    """Replace an exception with the parts that may be logged, in every format."""
     exc_info = event.pop("exc_info", None)
     error = exc_info[1] if isinstance(exc_info, tuple) else exc_info
     if error is True:
@@ -164,7 +164,7 @@ def render_exception(
 
 
 def format_exception(error: BaseException, *, depth: int = 0) -> list[str]:
-    """Return types, codes and places of an exception and its causes, the first cause first."""
+    """Return the types, codes and places of an exception and its causes, the first cause first."""
     lines: list[str] = []
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if cause is not None and depth < _MAX_CAUSES:

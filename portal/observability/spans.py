@@ -1,8 +1,8 @@
-"""Spans for a collector, by OpenTelemetry's SDK. The only module that knows of it, imported only
-where `tracing.endpoint` is set.
+"""Spans for a collector, with OpenTelemetry's SDK. Only this module uses the SDK; it is imported
+only if `tracing.endpoint` is set.
 
-Attributes are words of the code and numbers: names of endpoints, methods and providers, never an
-address, a message or what a user wrote. Of an error the span has the type. A caller's `tracestate`
+Attributes are names from the code (endpoints, methods, providers) and numbers, never an address, a
+message or anything that a user wrote. For an error, the span has its type. A caller's `tracestate`
 is passed on in headers and not exported.
 """
 
@@ -22,7 +22,7 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, StatusC
 from portal.observability.tracing import Attribute, Trace
 
 _KINDS = {"request": SpanKind.SERVER, "job": SpanKind.CONSUMER, "chat": SpanKind.CLIENT}
-# A process that ends waits this long for a collector that does not answer.
+# A process that stops waits this long for a collector that does not answer.
 _TIMEOUT_S = 3.0
 
 
@@ -62,13 +62,13 @@ class Recorder:
 
 
 def connect(endpoint: str) -> Recorder:
-    """Return what sends spans to a collector's address, in batches from a separate thread."""
+    """Return a recorder that sends spans to a collector, in batches from a separate thread."""
     timeout_s = float(os.environ.get("OTEL_EXPORTER_OTLP_TIMEOUT", _TIMEOUT_S))
     return Recorder(BatchSpanProcessor(OTLPSpanExporter(endpoint, timeout=timeout_s)))
 
 
 def end(span: Any, attributes: dict[str, Attribute], error: BaseException | None = None) -> None:
-    """End a span. An error leaves its type: messages quote data."""
+    """End a span. Only the type of an error is recorded, since messages quote data."""
     span.set_attributes(attributes)
     if error is not None:
         span.set_attribute("error.type", type(error).__name__)

@@ -1,8 +1,8 @@
 """Trace context: which trace a piece of work belongs to, as W3C Trace Context writes it.
 
-The portal reads where a request comes from, shows that in its log lines, and passes it on to the
-servers that it asks and to the jobs that it enqueues, so that a collector sees one trace. With
-`tracing.endpoint` it records spans itself (`portal.observability.spans`); without, `span` does
+The portal reads the trace of a request, shows it in its log lines, and passes it on to the servers
+that it calls and the jobs that it enqueues, so that a collector sees one trace. With
+`tracing.endpoint` it records spans itself (`portal.observability.spans`); otherwise `span` does
 nothing.
 """
 
@@ -45,7 +45,7 @@ class Trace:
     is_sampled: bool = False
     state: str = ""
     recorded: Any = field(default=None, compare=False, repr=False)
-    """The span that is exported, if one is."""
+    """The span to export, if any."""
 
     def traceparent(self) -> str:
         return f"00-{self.trace_id}-{self.span_id}-{int(self.is_sampled):02x}"
@@ -76,7 +76,7 @@ def export_to(endpoint: str) -> None:
 
 
 def span(name: str, **attributes: Attribute) -> AbstractContextManager[object]:
-    """Record what happens inside as a part of this request or job."""
+    """Record the block as a part of this request or job."""
     outer = _current.get()
     if _recorder is None or outer is None:
         return _NOTHING
@@ -98,7 +98,7 @@ def _recording(inner: Trace, outer: Trace) -> Iterator[None]:
 
 
 def record_passed(name: str, seconds: float, **attributes: Attribute) -> None:
-    """Record a part that has just ended: a stream gives its thread to others between two words."""
+    """Record a part that has just ended, for streams, whose thread does other work in between."""
     outer = _current.get()
     if _recorder is not None and outer is not None:
         _end(_recorder.start(name, outer, attributes, started_s_ago=seconds))
@@ -114,7 +114,7 @@ def _end(
 
 
 def parse(traceparent: str, tracestate: str = "") -> Trace | None:
-    """Return the trace that a caller names; None unless it keeps to the format exactly."""
+    """Return the trace that a caller sent; None unless it follows the format exactly."""
     found = _TRACEPARENT.fullmatch(traceparent)
     if found is None or (found["version"] == "00" and found["more"]):
         return None
@@ -160,7 +160,7 @@ def end(trace: Trace | None = None, attributes: dict[str, Attribute] | None = No
 
 
 def outgoing() -> dict[str, str]:
-    """Return the headers for a call of another server; none outside of a request or job."""
+    """Return the headers for a call to another server; none outside of a request or job."""
     trace = _current.get()
     if trace is None:
         return {}
@@ -175,7 +175,7 @@ def outgoing() -> dict[str, str]:
 
 
 def origin() -> dict[str, str]:
-    """Return what a job keeps of the request that enqueues it; empty without one."""
+    """Return the trace and id of the current request, for a job to keep; empty without one."""
     trace = _current.get()
     return {"traceparent": trace.traceparent(), "request_id": _request_id()} if trace else {}
 

@@ -1,8 +1,8 @@
 """A job in its own process, so that a file that crashes its reader crashes nothing else.
 
-A dead worker leaves no reason. After two deaths in a row the third attempt runs here: if this
-process is killed while the worker lives, the file was the cause. Any other end says nothing about
-the file, and the job is retried.
+A killed worker does not leave a reason. After two such deaths in a row, the third attempt runs in
+its own process: if that is killed while the worker lives, the file was the cause. Any other end
+says nothing about the file, and the job is retried.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 
 _POLL_S = 0.2
 _ASKED_TO_END = (-signal.SIGINT, -signal.SIGTERM)
-# Spawned, not forked: a fork would share the worker's connections and half of its locks.
+# Spawned, not forked: a fork would share the worker's connections and copy locks that are held.
 _processes = multiprocessing.get_context("spawn")
 
 
@@ -44,23 +44,23 @@ def index_alone(services: Services, job_id: UUID, *, should_stop: Callable[[], b
             attempts.hand_back(services, job_id)
             return
         process.join(_POLL_S)
-    _fail_crashed_job(services, job_id, process.exitcode or 0)
+    _handle_exit(services, job_id, process.exitcode or 0)
 
 
-def _fail_crashed_job(services: Services, job_id: UUID, exit_status: int) -> None:
+def _handle_exit(services: Services, job_id: UUID, exit_status: int) -> None:
     if exit_status in _ASKED_TO_END:
         attempts.hand_back(services, job_id)
     elif exit_status < 0:
         log.error("job_killed_its_process", job_id=str(job_id), exit_status=exit_status)
         attempts.fail_crashing_job(services, job_id)
     elif exit_status > 0:
-        # Such as a database that went away: what was wrong with the file is noted in the process.
+        # For example a lost database; errors of the file are recorded by the process itself.
         log.error("job_process_failed", job_id=str(job_id), exit_status=exit_status)
         attempts.fail(services, job_id, Unavailable())
 
 
 def _index(settings: Settings, job_id: UUID, origin: dict[str, str]) -> None:
-    # Ctrl-C and a service manager ask all processes at once; the worker answers for this one.
+    # Ctrl-C and service managers signal all processes at once; the worker decides for this one.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()

@@ -34,17 +34,17 @@ from portal.store.embedding_models.builds import BUILD_QUEUE, BUILD_TASK
 
 log = structlog.get_logger(__name__)
 
-# A worker is taken for dead after four missed heartbeats.
+# A worker counts as dead after four missed heartbeats.
 _HEARTBEAT_S = 5.0
 _SILENT_AFTER_S = 20.0
 _RECOVERY_EVERY_S = 5.0
 _HOUSEKEEPING_EVERY_S = 30.0
 _SOURCES_EVERY_S = 10.0
-# A document yields after this long when another user's waits. What it stored is kept.
+# After this time, a document makes way for one of another user. Its progress is kept.
 _SLICE_S = 15.0
 # A file that takes longer than this to read is not small.
 _SMALL_SLICE_S = 4.0
-# Searches come before documents where both want the processor.
+# Searches take precedence if both need the processor.
 _NICENESS = 5
 _MAX_THREADS = 32
 _RECONNECT_S = 1.0
@@ -72,8 +72,8 @@ def create_queue(services: Services) -> procrastinate.App:
 
 
 class _Slice:
-    """The time a job may take while another user's waits. When it is over the next one begins, so
-    that each slice stores something."""
+    """The time that a job may take while one of another user waits. It begins with the first check,
+    so that each attempt makes progress, and begins again when it is over."""
 
     def __init__(self, services: Services, job_id: UUID, length_s: float) -> None:
         self._services, self._job_id, self._length_s = services, job_id, length_s
@@ -90,8 +90,9 @@ class _Slice:
 
 
 def _index(services: Services, job_id: UUID, context: JobContext) -> None:
-    """Read a document, in slices while others wait. A file that takes longer to read moves to the
-    slow queue, where nothing interrupts it; its chunks are embedded here again."""
+    """Read and embed a document, in slices while others wait. A file that takes longer than a slice
+    to read moves to the slow queue, where only a shutdown interrupts reading; then it moves back,
+    and its chunks are embedded in slices."""
     if attempts.is_suspect(services, job_id):
         isolation.index_alone(services, job_id, should_stop=context.should_abort)
         return
@@ -102,20 +103,20 @@ def _index(services: Services, job_id: UUID, context: JobContext) -> None:
         services,
         job_id,
         should_stop=lambda: is_slow or context.should_abort() or embedding.is_over(),
-        # One of the slow files stays among them when the worker ends.
+        # Interrupted while reading, a slow file stays in the slow queue when the worker stops.
         should_stop_reading=lambda: context.should_abort() if is_slow else reading.is_over(),
         should_quit=lambda: not is_slow and context.should_abort(),
     )
 
 
 def run(services: Services) -> None:
-    """Work until a signal; a running job is left to the next worker, with what it stored."""
+    """Work until a signal arrives; a running job is left to the next worker, with its progress."""
     os.nice(_NICENESS)
     asyncio.run(_run(services))
 
 
 def work_until_empty(services: Services, *, concurrency: int = 1) -> None:
-    """Run everything that is due in the queue."""
+    """Run all jobs that are due, and return."""
 
     async def work() -> None:
         queue = create_queue(services)
@@ -133,8 +134,8 @@ def work_until_empty(services: Services, *, concurrency: int = 1) -> None:
 
 @contextmanager
 def working(services: Services) -> Iterator[threading.Thread]:
-    """Run a worker in a thread of this process, for `portal import --wait` without another one. At
-    the end a running job is left to the next worker, with what it stored."""
+    """Run a worker in a thread of this process, for `portal import --wait` if no other is running.
+    At the end, a running job is left to the next worker, with its progress."""
     loop = asyncio.new_event_loop()
     stopping = asyncio.Event()
 
@@ -166,12 +167,12 @@ async def _run(services: Services) -> None:
 
 
 async def _work_until(services: Services, stopping: asyncio.Event) -> None:
-    # Jobs and timers are threads that may take minutes: the default is few on few cores.
+    # Jobs and timers may occupy threads for minutes, and the default is too low on few cores.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_MAX_THREADS))
-    # They run in copies of this context.
+    # Jobs and timers run in copies of this context.
     audit.set_origin(Origin(Source.WORKER))
     while not stopping.is_set():
-        # Ends when the database is lost. Loaded models stay loaded.
+        # `_work` ends if the database is lost. Loaded models stay loaded.
         try:
             await _work(services, stopping)
         except (ConnectorException, psycopg_pool.PoolTimeout) as error:
@@ -190,8 +191,8 @@ async def _work(services: Services, stopping: asyncio.Event) -> None:
 
 
 async def _prepare_keyword_index(services: Services) -> None:
-    """Rebuild or drop the keyword index of another server before anything is stored: a promoted
-    replica has an empty file, and each job would fail on it."""
+    """Rebuild or drop a keyword index that came from another server, before anything is stored: on
+    a promoted replica its file is empty, and each job would fail."""
     try:
         await asyncio.to_thread(setup.prepare_keyword_index, services)
     except Exception as error:  # noqa: BLE001 - housekeeping tries again
@@ -202,7 +203,7 @@ async def _run_queues(queue: procrastinate.App, stopping: asyncio.Event) -> None
     tasks = [
         asyncio.create_task(stopping.wait()),
         asyncio.create_task(_work_on(queue, [QUEUE_NAME, SMALL_QUEUE, BUILD_QUEUE])),
-        # Reserved for small files, so that they need not wait for long ones.
+        # Reserved for small files, so that they do not wait for long ones.
         asyncio.create_task(_work_on(queue, [SMALL_QUEUE])),
         asyncio.create_task(_work_on(queue, [SLOW_QUEUE])),
     ]
@@ -222,14 +223,15 @@ async def _work_on(queue: procrastinate.App, names: list[str]) -> None:
         delete_jobs="successful",
         update_heartbeat_interval=_HEARTBEAT_S,
         stalled_worker_timeout=_SILENT_AFTER_S,
-        # Jobs are asked to stop at once: what they did so far is kept and continues later.
+        # Jobs are asked to stop at once: their progress is kept, and they continue later.
         shutdown_graceful_timeout=0.1,
     )
 
 
 @asynccontextmanager
 async def _timers(services: Services, queue: procrastinate.App) -> AsyncIterator[None]:
-    """Run recovery, housekeeping and sources in every worker: any may be the only one left."""
+    """Run recovery, housekeeping and the syncing of sources, in every worker: any of them may be
+    the only one left."""
     ending = threading.Event()
 
     async def sync(*, is_web: bool) -> None:
@@ -238,7 +240,7 @@ async def _timers(services: Services, queue: procrastinate.App) -> AsyncIterator
         )
 
     timers = [
-        # Directories do not wait for slow servers.
+        # Two timers, so that directories do not wait for slow web servers.
         asyncio.create_task(_run_every(_SOURCES_EVERY_S, lambda: sync(is_web=False))),
         asyncio.create_task(_run_every(_SOURCES_EVERY_S, lambda: sync(is_web=True))),
         asyncio.create_task(_run_every(_RECOVERY_EVERY_S, lambda: _recover(queue))),
@@ -249,7 +251,7 @@ async def _timers(services: Services, queue: procrastinate.App) -> AsyncIterator
                     partial(asyncio.to_thread, duty, services, should_stop=ending.is_set),
                 )
             )
-            # Building the keyword index takes minutes where there are many chunks.
+            # Two timers, since building the keyword index takes minutes if there are many chunks.
             for duty in (maintenance.run, setup.repair_keyword_index)
         ),
     ]
@@ -263,7 +265,8 @@ async def _timers(services: Services, queue: procrastinate.App) -> AsyncIterator
 
 
 async def _recover(queue: procrastinate.App) -> None:
-    """Requeue the jobs of dead workers. By a timer, since a job could be stuck in the queue."""
+    """Requeue the jobs of dead workers. This runs by a timer, since a job of the queue could itself
+    be stuck."""
     stalled = await queue.job_manager.get_stalled_jobs(seconds_since_heartbeat=_SILENT_AFTER_S)
     for job in stalled:
         log.warning("job_recovered", queue_job_id=job.id)
@@ -271,7 +274,7 @@ async def _recover(queue: procrastinate.App) -> None:
 
 
 async def _run_every(seconds: float, action: Callable[[], Awaitable[None]]) -> None:
-    """Run an action forever; log failures and retry at the next turn."""
+    """Run an action forever; log failures and retry the next time."""
     while True:
         try:
             await action()

@@ -1,4 +1,4 @@
-"""Re-ranking models, one provider a file. A new one is a file and a line in `PROVIDERS`."""
+"""Re-ranking models, one provider per file. To add one, write a file and a line in `PROVIDERS`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ PROVIDERS: dict[str, Callable[[RerankSettings], Reranker]] = {
 
 
 def create_reranker(settings: RerankSettings) -> Reranker | None:
-    """Return the model of the settings, with a time limit, or None when re-ranking is off.
+    """Return the configured model, with a time limit, or None if re-ranking is off.
 
-    It is loaded at its first use, so a process starts even if the model cannot be used.
+    It is loaded on first use, so a process starts even if the model cannot be used.
     """
     if settings.provider == "off":
         return None

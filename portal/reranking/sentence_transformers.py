@@ -22,7 +22,7 @@ _LOAD_AGAIN_AFTER_S = 60.0
 
 
 class CrossEncoderReranker:
-    """A local model, loaded at first use. Safe for threads, which take turns."""
+    """A local model, loaded on first use. Thread-safe; threads take turns."""
 
     def __init__(self, *, model: str | None = None) -> None:
         self._name = model or DEFAULT_RERANKER
@@ -87,7 +87,7 @@ def _load(name: str) -> Any:
         model = CrossEncoder(source, device="cpu", max_length=_MAX_TOKENS, local_files_only=True)
     try:
         if not model and not path.is_dir():
-            # Ask the hub once: the library retries for a minute where there is none.
+            # Ask the hub once: the library retries for a minute if the hub cannot be reached.
             get_hf_file_metadata(hf_hub_url(name, "config.json"))
         model = model or CrossEncoder(source, device="cpu", max_length=_MAX_TOKENS)
     except Exception as error:
@@ -102,8 +102,9 @@ def _load(name: str) -> Any:
 
 
 def _check(model: Any, name: str) -> Any:
-    """Refuse models that load but cannot rank. One that was trained to make vectors gets a head of
-    random weights from the library, and a classifier of several labels has no one score."""
+    """Reject models that load but cannot rank: to a model that was trained to make vectors the
+    library adds a head of random weights, and a classifier of several labels has no single score.
+    Raises RerankerUnavailable."""
     architectures = getattr(model.config, "architectures", None) or []
     makes_vectors = bool(architectures) and not any(
         "ForSequenceClassification" in kind or "ForCausalLM" in kind for kind in architectures

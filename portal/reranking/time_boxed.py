@@ -10,7 +10,7 @@ from portal.domain.health import HealthSample
 from portal.domain.search.reranking import Reranker
 from portal.errors import RerankerUnavailable
 
-# A model that is late for every question would add its whole timeout to every search.
+# A model that is always late would add its whole timeout to every search.
 MAX_FAILURES = 3
 REST_S = 30.0
 _PROBE_TIMEOUT_S = 5.0
@@ -37,11 +37,11 @@ class _Call(threading.Thread):
 
 
 class TimeBoxed:
-    """Runs a reranker in a thread and leaves it when its time is over. Safe for threads.
+    """Runs a reranker in a thread, and stops waiting when its time is over. Thread-safe.
 
-    One call runs at a time. Others wait for it as long as they have time themselves, but not for
-    one that is overdue: while that hangs they fail at once. After `MAX_FAILURES` failures in a
-    row the model rests for `REST_S` seconds.
+    One call runs at a time. Others wait for it as long as they have time themselves, but not if it
+    is overdue: while it hangs, they fail at once. After `MAX_FAILURES` failures in a row the model
+    rests for `REST_S` seconds.
     """
 
     def __init__(self, reranker: Reranker, *, clock: Callable[[], float] = time.monotonic) -> None:

@@ -1,4 +1,4 @@
-"""Use cases: one function each, in one transaction. None of them knows of HTTP.
+"""Use cases: one function each, in one transaction. None of them knows about HTTP.
 
 Every function takes the `Services` container first: the parts of this process.
 """
@@ -28,13 +28,13 @@ from portal.store.search.selection.enabled_sets import EnabledSets
 from portal.store.session import Database
 
 if TYPE_CHECKING:
-    # Importing it doubles the start of a command, and few installations use Redis.
+    # Importing it doubles the start-up time of a command, and few installations use Redis.
     from portal.store.redis_store import RedisStore
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The dependencies of all use cases, built once a process by `portal.container`."""
+    """The dependencies of all use cases, built once per process by `portal.container`."""
 
     settings: Settings
     database: Database
@@ -63,5 +63,5 @@ class Services:
 
     @property
     def secret_keys(self) -> list[str]:
-        """Return the keys whose signatures count, the oldest first. The last one signs."""
+        """Return the keys that verify signatures, oldest first. The last one signs."""
         return [key for key in (self.old_secret_key, self.secret_key) if key]

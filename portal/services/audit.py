@@ -1,4 +1,4 @@
-"""Record audit events, in the transaction of the event itself.
+"""Record audit events, in the transaction of the change itself.
 
 Every use case that changes who may do what calls `record` before it commits, so that an event is
 in the log exactly when its change is in the database.
@@ -47,7 +47,7 @@ class Actor(Protocol):
 
 
 def set_origin(origin: Origin | None) -> None:
-    """Attribute what this thread or task does from now on; None means the command line."""
+    """Attribute further work of this thread or task to `origin`; None means the command line."""
     if origin is not None and origin.user_agent:
         # Clients choose this text, and PostgreSQL stores no NUL.
         readable = "".join(
@@ -76,9 +76,9 @@ def record(
 ) -> None:
     """Add an event to the audit log, in the caller's transaction.
 
-    Without an `actor`, the operator did it on the command line, or a client that is not signed in
-    on the web. A `subject` may be an account. `details` are a few plain JSON values; never secrets,
-    questions or text of documents.
+    Without an `actor`, the event was caused by the operator on the command line, or by a client on
+    the web that is not signed in. A `subject` may be an account. `details` are a few plain JSON
+    values; never secrets, questions or text of documents.
     """
     if subject is not None and not isinstance(subject, Subject):
         subject = Subject(SubjectKind.USER, subject.id, subject.name)

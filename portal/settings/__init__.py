@@ -1,6 +1,6 @@
 """Everything that can be set, with its default and its range.
 
-They come from `portal.yaml` (or the file in PORTAL_CONFIG), overridden by the environment: prefix
+Values come from `portal.yaml` (or the file in PORTAL_CONFIG), overridden by the environment: prefix
 ``PORTAL_``, two underscores between levels. `python -m portal.settings` prints docs/settings.md.
 """
 

@@ -36,13 +36,13 @@ from portal.settings.smaller_sections import (
 )
 from portal.settings.web import RateLimitSettings, WebSettings
 
-# For sign-ins, which wait apart, and for static files and /health, which never wait.
+# For sign-ins, which wait separately, and for static files and /health, which never wait.
 _SPARE_THREADS = 28
 MIN_SECRET_KEY_BYTES = 32  # As long as the digests that it signs with (RFC 7518, 3.2).
 HOW_TO_MAKE_A_KEY = "Make one with: python3 -c 'import secrets; print(secrets.token_urlsafe(48))'"
 _HOST_NAME = re.compile(r"\.?[a-z0-9-]+(\.[a-z0-9-]+)*|[0-9a-f:]*:[0-9a-f:.]*")
-# Settings whose values are not repeated in an error. Among recipients there may be a private key
-# by mistake.
+# Settings whose values are not repeated in an error. There may be a private key among recipients by
+# mistake.
 _SECRETS = ("KEY", "KEY_OLD", "PASSWORD", "URL", "TOKEN", "SECRET", "RECIPIENTS")
 _NOUNS = ("whole number", "number", "path")
 
@@ -228,14 +228,14 @@ class Settings(BaseSettings):
 
     @property
     def web_process_threads(self) -> int:
-        """Return the threads of a web process: one for each request that runs or waits and for each
-        answer, and some that refuse the rest and serve /health."""
+        """Return the number of threads of a web process: one for each request that runs or waits
+        and for each answer, and some that refuse the rest and serve /health."""
         web = self.web
         answers = self.chat.concurrent_answers
         return web.requests_at_once + web.requests_waiting + answers + _SPARE_THREADS
 
     def with_requests_at_once(self, count: int | None) -> Settings:
-        """Return these settings with another number; None: unchanged."""
+        """Return these settings with another `requests_at_once`; unchanged for None."""
         if count is None:
             return self
         return self.model_copy(
@@ -244,8 +244,8 @@ class Settings(BaseSettings):
 
     @property
     def replica_urls(self) -> list[str]:
-        """Return the addresses of DATABASE_REPLICA_URL. A comma separates two where an address
-        begins: one may have several hosts."""
+        """Return the addresses of DATABASE_REPLICA_URL. A comma only separates two if an address
+        begins after it, because one may have several hosts."""
         parts = re.split(
             r"[,\s]+(?=postgres(?:ql)?(?:\+psycopg)?://)", self.database_replica_url or ""
         )
@@ -257,12 +257,12 @@ class Settings(BaseSettings):
 
     @property
     def quota_bytes(self) -> int:
-        """Return the quota in bytes, 0 for no limit."""
+        """Return the quota in bytes; 0 for no limit."""
         return self.quota_mb * 1024 * 1024
 
     @property
     def temporary_dir(self) -> Path:
-        """Return where uploads are kept meanwhile: /tmp is often in memory."""
+        """Return the directory for uploads in progress; not /tmp, which is often in memory."""
         return self.data_dir / "tmp"
 
     @property

@@ -1,4 +1,4 @@
-"""All fields of the settings: their variables, and in words what they take."""
+"""All fields of the settings: their environment variables, and the values that they take."""
 
 from __future__ import annotations
 

@@ -90,6 +90,6 @@ class ChatSettings(Section):
     @property
     def answers_per_user(self) -> int:
         """Return how many answers to one user a process writes at the same time, 1 or more."""
-        # Two where possible: a question asked again begins before the old answer has ended.
+        # Two if possible: a question that is asked again begins before the old answer has ended.
         half = max(2, self.concurrent_answers // 2)
         return self.concurrent_answers_each or min(half, max(1, self.concurrent_answers - 1))

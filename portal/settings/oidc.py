@@ -122,7 +122,7 @@ class OidcSettings(Section):
 
     @property
     def allowed(self) -> frozenset[str]:
-        """Return the groups that may sign in; empty: everyone may."""
+        """Return the groups that may sign in; empty if everyone may."""
         allowed = _split_list(self.allowed_groups)
         return allowed | self.admins if allowed else allowed
 

@@ -7,7 +7,7 @@ from typing import Any
 from portal.settings.all_settings import Settings
 from portal.settings.fields import SettingField, iterate_fields
 
-# Common settings, in the order in which an operator meets them.
+# Common settings, in the order in which an operator needs them.
 EVERYDAY = (
     "PORTAL_DATA_DIR",
     "PORTAL_ADMIN_PASSWORD",
@@ -79,7 +79,7 @@ _TABLE = ["| setting | takes | default | what it does |", "|---|---|---|---|"]
 
 
 def settings_page() -> str:
-    """Return docs/settings.md: the settings that people set, then all others by group."""
+    """Return docs/settings.md: the common settings, then all others by section."""
     settings = {setting.name: setting for setting in iterate_fields(Settings)}
     lines = [_INTRODUCTION, *_TABLE, *(_row(settings.pop(name)) for name in EVERYDAY)]
     for section, heading in _HEADINGS.items():

@@ -29,7 +29,7 @@ class IvfflatSettings(Section):
 
 
 class PlanSettings(Section):
-    """When a search compares all enabled passages instead of asking the index and filtering."""
+    """When a search compares all enabled chunks instead of asking the index and filtering."""
 
     exact_always_chunks: int = Field(
         2_000, ge=0, description="number of enabled passages up to which all are compared"
@@ -101,7 +101,7 @@ class TextSettings(Section):
 
 
 class HybridSettings(Section):
-    """Defaults of what administrators change at /admin/search."""
+    """Defaults of the settings that administrators change at /admin/search."""
 
     vector_weight: float = Field(0.7, ge=0, le=1, description="weight of semantic similarity")
     text_weight: float = Field(0.3, ge=0, le=1, description="weight of keyword matches")

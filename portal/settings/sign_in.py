@@ -1,4 +1,4 @@
-"""Settings of tokens, ours and those of an outside issuer."""
+"""Settings of tokens (ours and those of an outside issuer), passwords and sign-in."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHA1 = re.compile(rb"[0-9A-Fa-f]{40}")
 
 
 class OutsideIssuerSettings(Section):
-    """An issuer whose tokens are accepted beside the portal's own."""
+    """An issuer whose tokens are accepted besides the portal's own."""
 
     issuer: str | None = Field(
         None, min_length=1, max_length=500, description="its `iss`; unset: only our tokens count"
@@ -41,7 +41,7 @@ class OutsideIssuerSettings(Section):
     @classmethod
     def _has_an_audience(cls, value: str | None, info: ValidationInfo) -> str | None:
         if info.data.get("issuer") and value is None:
-            # Tokens that this issuer gives out for other services would open this one too.
+            # Otherwise the tokens that it issues for other services would be accepted here too.
             raise ValueError("the audience of this portal, since there is an outside issuer")
         return value
 
@@ -58,7 +58,7 @@ class OutsideIssuerSettings(Section):
 
 
 class PasswordSettings(Section):
-    """What new passwords are checked against, besides common ones and names."""
+    """What new passwords are checked against, besides common passwords and names."""
 
     breached_file: Path | None = Field(
         None,
@@ -82,7 +82,7 @@ class PasswordSettings(Section):
 
 
 class JwtSettings(Section):
-    """What our tokens claim, and whose others count."""
+    """The claims of our tokens, and the outside issuer whose tokens are accepted."""
 
     issuer: str = Field("portal", min_length=1, description="`iss`")
     audience: str = Field("portal", min_length=1, description="`aud`")
@@ -104,7 +104,7 @@ class JwtSettings(Section):
 
 
 class SignInSettings(Section):
-    """What signing in asks for."""
+    """What signing in requires."""
 
     require_second_factor: Literal["off", "administrators", "everyone"] = Field(
         "off", description="who has to set up two-step verification before anything else opens"

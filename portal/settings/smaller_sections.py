@@ -26,7 +26,7 @@ class AuditSettings(Section):
 
 
 class MetricsSettings(Section):
-    """Who may read /metrics, beside administrators."""
+    """Who may read /metrics, besides administrators."""
 
     token: SecretStr | None = Field(
         None,

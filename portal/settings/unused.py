@@ -1,4 +1,4 @@
-"""Settings that were given and have no effect beside the others."""
+"""Settings that are set but have no effect, given the others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from portal.settings.fields import environment_name, iterate_fields
 
 @dataclass(frozen=True, slots=True)
 class UnusedSetting:
-    """`name` as the environment has it, and why it has no effect."""
+    """A setting without effect: its `name` in the environment, and the reason."""
 
     name: str
     reason: str
@@ -23,7 +23,7 @@ class UnusedSetting:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """Of the section at `path`, `fields` (empty: all) have no effect while `is_unused`."""
+    """The `fields` (empty: all) of the section at `path` have no effect while `is_unused`."""
 
     path: tuple[str, ...]
     is_unused: Callable[[Settings], bool]
@@ -113,7 +113,7 @@ _MIN_SIMILARITY = 0.8
 
 
 def find_unknown(environment: Mapping[str, str]) -> list[UnusedSetting]:
-    """Return the variables that begin with PORTAL_ and are no setting, with the nearest one."""
+    """Return the variables that begin with PORTAL_ and are not settings, with the nearest one."""
     paths = [setting.path for setting in iterate_fields(Settings)]
     names = [environment_name(path) for path in paths]
     # A section may be given as a whole, in JSON, and each setting with the prefix.
@@ -136,7 +136,7 @@ def find_unknown(environment: Mapping[str, str]) -> list[UnusedSetting]:
 
 
 def find_unused(settings: Settings, *, ranks_by_bm25: bool | None = None) -> list[UnusedSetting]:
-    """Return the given settings that have no effect; `ranks_by_bm25` is None where the server is
+    """Return the settings that are set but have no effect. `ranks_by_bm25` is None if the server is
     unknown."""
     if ranks_by_bm25 is None:
         ranks_by_bm25 = settings.search.keyword_backend == "pg_textsearch"
@@ -147,7 +147,7 @@ def find_unused(settings: Settings, *, ranks_by_bm25: bool | None = None) -> lis
 
 
 def given_fields(settings: Settings, path: tuple[str, ...]) -> set[str]:
-    """Return the fields of a section that the environment or the file gives."""
+    """Return the fields of a section that the environment or the file sets."""
     section: BaseModel = settings
     for name in path:
         if name not in section.model_fields_set:

@@ -8,12 +8,12 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from portal.settings.base import Section
 
-_MAX_SIGN_INS_A_SECOND = 2
+_MAX_SIGN_INS_PER_SECOND = 2
 
 
 def _rates(limits: str) -> list[float]:
-    """Return how many times a second each of these limits allows on average."""
-    # Importing it takes as long as the rest of a command's start, and few set a limit.
+    """Return how many times per second each of these limits allows on average."""
+    # Importing it takes as long as the rest of a command's start, and few installations set limits.
     from limits import parse_many
 
     try:
@@ -26,7 +26,7 @@ def _rates(limits: str) -> list[float]:
 
 
 class WebSettings(Section):
-    """The load of a web process; requests beyond it get 503 and Retry-After."""
+    """The max load of a web process; requests beyond it get 503 and Retry-After."""
 
     requests_at_once: int = Field(16, ge=1, le=1000, description="requests that run at once")
     requests_waiting: int = Field(
@@ -108,8 +108,8 @@ class RateLimitSettings(Section):
         if isinstance(value, str):
             rates = _rates(value)
             is_sign_in = str(info.field_name).startswith("sign_in")
-            if is_sign_in and min(rates) > _MAX_SIGN_INS_A_SECOND:
+            if is_sign_in and min(rates) > _MAX_SIGN_INS_PER_SECOND:
                 raise ValueError(
-                    f"at most {_MAX_SIGN_INS_A_SECOND} attempts a second: sign-in is never free"
+                    f"at most {_MAX_SIGN_INS_PER_SECOND} attempts a second: sign-in is never free"
                 )
         return value

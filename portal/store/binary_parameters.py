@@ -35,7 +35,7 @@ class VectorParameter(BinaryParameter):
 
 
 class UuidsParameter(BinaryParameter):
-    """UUIDs, for a bind that is cast to `uuid[]`: values, or as the server lists them in text."""
+    """UUIDs, or the server's text of an array of them, for a bind that is cast to `uuid[]`."""
 
     def __init__(self, ids: str | Iterable[UUID]) -> None:
         super().__init__(
@@ -44,7 +44,7 @@ class UuidsParameter(BinaryParameter):
 
     @classmethod
     def named(cls, names: Iterable[str]) -> BinaryParameter:
-        """Return the parameter of UUIDs in text."""
+        """Return the parameter for UUIDs written as text."""
         return BinaryParameter(_of_names(",".join(names)))
 
 

@@ -83,8 +83,8 @@ def latest_first(
     to_item: Callable[[Any], Item],
     place: Callable[[Item], tuple[datetime, UUID]],
 ) -> ListPage[Item]:
-    """Return a page of a statement's rows, by `at` and `row_id` from the latest on; `place` returns
-    both values of an item. Raises MalformedRequest on a bad cursor."""
+    """Return a page of a statement's rows, in descending order of `at` and `row_id`; `place`
+    returns both values of an item. Raises MalformedRequest on a bad cursor."""
     if cursor:
         statement = statement.where(tuple_(at, row_id) < read_time_cursor(cursor))
     rows = session.execute(statement.order_by(at.desc(), row_id.desc()).limit(limit + 1)).all()

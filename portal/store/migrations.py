@@ -39,7 +39,7 @@ def migrate(url: str, revision: str = "head") -> None:
     committed separately: after an interruption, running it again continues. Processes that start
     together wait for one another.
 
-    Raises ServerSetup where there is no such revision, or the database is at one that only a newer
+    Raises ServerSetup if there is no such revision, or the database is at one that only a newer
     portal knows.
     """
     engine = create_engine(normalise_url(url))
@@ -105,8 +105,8 @@ def newest_revision() -> str | None:
 @cache
 def serves_schema(revision: str | None) -> bool:
     """Return whether this code can serve a database at `revision`: its own, or that of a newer
-    portal, whose migrations remove nothing that the portal before it uses. So old processes
-    continue while new ones start. An older schema has to be migrated first."""
+    portal, whose migrations remove nothing that the previous portal uses. So old processes keep
+    running while new ones start. An older schema has to be migrated first."""
     return revision is not None and (
         revision == newest_revision() or revision not in known_revisions()
     )

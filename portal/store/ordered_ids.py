@@ -27,8 +27,8 @@ def ids_in_order(count: int) -> list[UUID]:
 
 
 def _id(milliseconds: int, number: int) -> UUID:
-    # 48 bits of time, the version, 12 bits of the counter, the variant, its other 20, 40 random
-    # ones and two zeros.
+    # 48 bits of time, the version, 12 bits of the counter, the variant, the counter's other 20
+    # bits, 40 random bits and two zeros.
     high, low = divmod(number, 1 << _LOW_COUNTER_BITS)
     random = int.from_bytes(os.urandom(_RANDOM_BYTES))
     return UUID(int=milliseconds << 80 | 7 << 76 | high << 64 | 2 << 62 | low << 42 | random << 2)

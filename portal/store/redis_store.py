@@ -1,4 +1,4 @@
-"""The Redis that processes share limits and caches through, and which may become unreachable.
+"""The Redis through which processes share limits and caches, and which may become unreachable.
 
 The call that finds Redis unreachable gives up after `TIMEOUT_S`. From then on all calls continue
 without it at once, while a background thread checks for its return, so that requests do not wait
@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 class RedisStore:
     """A Redis behind a circuit breaker. Thread-safe, but not usable across a fork.
 
-    `prefix` begins all keys. It includes `portal`, which keeps apart several portals on the same
+    All keys begin with `prefix`. It includes `portal`, which separates several portals on the same
     Redis: they share neither limits nor caches.
 
     Raises InvalidSetting for an invalid address; an unreachable server is a warning.
@@ -71,7 +71,7 @@ class RedisStore:
             return otherwise()
 
     def get(self, key: str) -> bytes | None:
-        """Return the value of a key, None where it has none or Redis is unreachable."""
+        """Return the value of a key; None if it has none or Redis is unreachable."""
         return self.attempt(
             lambda: cast("bytes | None", self.client.get(f"{self.prefix}:{key}")), lambda: None
         )

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: one engine a process and server, one transaction a use case."""
+"""Connections to PostgreSQL: one engine per process and server, one transaction per use case."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _LOAD = "/proc/loadavg"
 
 class Database:
     """A source of sessions. Thread-safe; a forked child makes its own connections. With replicas,
-    `enter_reading` lets the rest of a request read from one of them. Without the primary,
-    `enter_request` does so for all of it, and what writes raises WritingUnavailable."""
+    `enter_reading` lets the rest of a request read from one of them. While the primary is lost,
+    `enter_request` does so for the whole request, and writing raises WritingUnavailable."""
 
     def __init__(
         self,
@@ -96,8 +96,8 @@ class Database:
         self._chosen.set(self._stand_in() if self.is_primary_lost else None)
 
     def enter_reading(self) -> None:
-        """Let the rest of a request, which only reads, read from a replica that has all that the
-        primary has written by now. Raises DatabaseUnavailable."""
+        """Let the rest of a request, which only reads, read from a replica that has everything that
+        the primary has written by now. Raises DatabaseUnavailable."""
         if self._replicas is None or self._chosen.get() is not None:
             return
         try:
@@ -113,7 +113,7 @@ class Database:
 
     @contextmanager
     def ranking_words(self) -> Iterator[None]:
-        """Read from the primary if only its keyword index ranks words, and it is there."""
+        """Read from the primary if only the primary has a keyword index, and it is not lost."""
         if self.replicates_bm25 or self.is_primary_lost:
             yield
             return
@@ -122,7 +122,7 @@ class Database:
 
     @contextmanager
     def on_primary(self) -> Iterator[None]:
-        """Use the primary in a request that otherwise only reads: to write what it has to note."""
+        """Use the primary in a request that otherwise only reads, to write what it must record."""
         chosen = self._chosen.get()
         self._chosen.set(None)
         try:
@@ -132,13 +132,13 @@ class Database:
 
     @property
     def is_primary_lost(self) -> bool:
-        """Return whether there are replicas and the primary does not answer: nothing can be
+        """Return whether there are replicas and the primary does not answer, so that nothing can be
         written."""
         return self._replicas is not None and self._replicas.is_primary_lost
 
     @property
     def can_write(self) -> bool:
-        """Return whether the current request may write: not while it reads from a replica, or the
+        """Return whether the current request may write: not if it reads from a replica or the
         primary is lost."""
         return self._chosen.get() is None and not self.is_primary_lost
 
@@ -174,7 +174,7 @@ class Database:
         """Open a session in one transaction: committed at the end, rolled back on any error.
 
         Raises DatabaseUnavailable when there is no server or no free connection, and for errors
-        that may not occur on a retry; WritingUnavailable where nothing can be written; StorageFull
+        that may not occur on a retry; WritingUnavailable when nothing can be written; StorageFull
         when the server's disk is full.
         """
         with self._server() as server, server.sessions.begin() as session:
@@ -197,7 +197,7 @@ class Database:
 
     @contextmanager
     def spare(self) -> Iterator[psycopg.Connection[Any] | None]:
-        """Take a second connection beside one of `driver`, to run two statements at once. Yields
+        """Take a second connection besides one of `driver`, to run two statements at once. Yields
         None when all connections, or the processor's cores, are in use."""
         server = self._chosen.get() or self._primary
         pool: Any = server.engine.pool
@@ -216,7 +216,7 @@ class Database:
         """Try to take the advisory lock of this name, held until the end; yield whether it was
         free.
 
-        On its own connection, outside the pool: a lock that is held for long must not use up
+        Uses its own connection, outside the pool: a lock that is held for long must not use up
         the pool's connections. The server releases it when the process dies. Raises
         DatabaseUnavailable.
         """
@@ -232,7 +232,7 @@ class Database:
             try:
                 yield bool(row and row[0])
             finally:
-                # That a connection was closed the server notices only a moment later.
+                # The server notices only a moment later that a connection was closed.
                 if is_alone:
                     with suppress(psycopg.Error):
                         connection.execute("SELECT pg_advisory_unlock_all()")
@@ -246,8 +246,8 @@ class Database:
             return False
 
     def probe(self, work: Callable[[Session], T], *, timeout_s: float) -> T:
-        """Return what `work` reads, or raise DatabaseUnavailable after that time, even where the
-        server or the network does not respond. Without the primary a replica is asked."""
+        """Return what `work` reads, or raise DatabaseUnavailable after `timeout_s`, even if the
+        server or the network does not respond. Asks a replica while the primary is lost."""
         server = (self._stand_in() if self.is_primary_lost else None) or self._primary
         with portal_errors():
             return server.prober.run(work, timeout_s=timeout_s)
@@ -260,7 +260,7 @@ class Database:
 
 
 def _lacks_cores() -> bool:
-    """Return whether, besides this thread, as many are ready to run as there are cores."""
+    """Return whether at least as many other threads are ready to run as there are cores."""
     # Read from the kernel: the average of the last minute stays high after the work has ended.
     try:
         with open(_LOAD, "rb", buffering=0) as file:  # noqa: PTH123 - each search asks

@@ -3,7 +3,7 @@
 A transaction with its own settings costs four round trips: its begin, the settings, the
 statement, its end. In a pipeline all of that is one: until the pipeline is synchronised, the server
 runs what it receives in one transaction, and settings that are local to it end with it.
-Statements that are the same for each search are prepared: the server parses and plans them once a
+Statements that are the same for each search are prepared: the server parses and plans them once per
 connection.
 """
 
@@ -30,8 +30,8 @@ from portal.store.session import is_connection_lost
 Row = tuple[Any, ...]
 
 Reader = Session | Connection[Any]
-"""What statements are sent on: the driver's own connection during a search, where a session would
-only cost time, or a session."""
+"""The connection that statements are sent on: the driver's own during a search, where a session
+would only cost time, or a session's."""
 
 Planner = Mapping[str, str | Callable[[], str]]
 """Server settings for one statement: values, or functions that return one when it is sent, such as
@@ -60,8 +60,8 @@ def statement_failures() -> Iterator[None]:
 
 
 class Statement(NamedTuple):
-    """A statement, which uses those of `binds` that it has. With `keeps_plan` it is parsed and
-    planned once a connection, for any binds; otherwise it is planned for these."""
+    """A statement with its `binds`, which may include others. With `keeps_plan` it is parsed and
+    planned once per connection, for any binds; otherwise it is planned for these."""
 
     clause: TextClause
     binds: Mapping[str, Any]
@@ -69,8 +69,8 @@ class Statement(NamedTuple):
 
 
 def fetch(reader: Reader, clause: TextClause, binds: Mapping[str, Any]) -> list[Row]:
-    """Fetch all rows of a statement, using those of `binds` that it has. The reader must be one of
-    `Database`, which translates the driver's errors as it does SQLAlchemy's."""
+    """Fetch all rows of a statement; `binds` may include others than its own. The reader must be
+    from `Database`, which translates the driver's errors as it does SQLAlchemy's."""
     with Pipeline(_driver(reader)) as pipeline:
         place = pipeline.add(*_bound(clause, binds), prepares=True)
     return pipeline.rows(place)
@@ -88,8 +88,8 @@ def sending(
     reader: Reader, settings: Planner, statements: Sequence[Statement]
 ) -> Iterator[list[list[Row]]]:
     """Send statements in one transaction, planned and executed under `settings`, and yield a list
-    for the rows of each, which has them once the context has ended. Statements that keep their plan
-    come after the others."""
+    for the rows of each, which is filled once the context has ended. Statements that keep their
+    plan must come after the others."""
     found: list[list[Row]] = [[] for _ in statements]
     if not statements:
         yield found
@@ -112,7 +112,7 @@ def sending(
 def fetch_under(
     reader: Reader, settings: Planner, clause: TextClause, binds: Mapping[str, Any]
 ) -> list[Row]:
-    """Fetch a single statement that is planned, for these binds, and executed under `settings`."""
+    """Fetch all rows of a statement that is planned for these binds, and run, under `settings`."""
     with sending(reader, settings, [Statement(clause, binds)]) as (found,):
         pass
     return found

@@ -1,4 +1,4 @@
-"""Text processing: terms, sentences, tokens, highlights. Reads only dictionaries of its packages.
+"""Text processing: terms, sentences, tokens, highlights. Reads only its packages' dictionaries.
 
 `terms.analyser` is the only place where text becomes terms; documents and queries both go
 through it.

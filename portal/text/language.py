@@ -17,14 +17,14 @@ _LETTER = re.compile(r"[^\W\d_]")
 _HAN_WEIGHT = 3  # A Chinese character carries about as much as three Latin letters.
 _MIN_KANA_SHARE = 0.1  # Chinese texts occasionally quote a Japanese name.
 _MAX_ACCENTED_SHARE = 0.02
-# A short English text may have an accent (café, José), and one of these words, which the other
-# languages of Latin letters lack.
+# A short English text may have an accent (café, José) if it has one of these words too, which other
+# languages in Latin letters do not have.
 _ENGLISH = re.compile(
     r"\b(?:the|what|when|where|which|who|whose|why|how|does|should|need|have|there|with|from|my|your)\b",
     re.IGNORECASE,
 )
 _MAX_ACCENTED = 2
-# Words without which no English question is one, beside those above.
+# Every English question has one of these words, or one of those above.
 _OF_SENTENCES = re.compile(
     r"\b(?:an?|is|are|was|were|do|did|can|to|of|in|on|for|and|or|i|we|you|it|our|that|this)\b",
     re.IGNORECASE,
@@ -47,8 +47,8 @@ def detect_language(text: str) -> Language:
 
 
 def detect_question_language(question: str) -> Language:
-    """Detect the language that a question is asked in: Chinese also where names in Latin letters
-    are most of it, as in "Kubernetes deployment怎么做"."""
+    """Detect the language that a question is asked in: Chinese even if most of it is names in Latin
+    letters, as in "Kubernetes deployment怎么做"."""
     language = detect_language(question)
     has_sentence = _ENGLISH.search(question) or _OF_SENTENCES.search(question)
     return "zh" if language == "en" and _HAN.search(question) and not has_sentence else language

@@ -1,7 +1,7 @@
 """Detection of server errors that repeat the input.
 
 Some servers quote the input that they reject. Their messages are shown to users and logged, and
-must not carry a question or a chunk of a document.
+must not contain a question or a chunk of a document.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Iterable
 
 from portal.text.characters.scripts import HAN_RUN
 
-# Of a server's message, what is shown, and what is read to see whether it repeats the input.
+# How much of a server's message is shown, and how much is read to see whether it repeats the input.
 _MAX_LENGTH = 200
 MAX_READ_LENGTH = 4 * _MAX_LENGTH
-# This many equal characters in a row are no coincidence; fewer suffice in Chinese.
+# This many equal characters in a row are not a coincidence; fewer suffice in Chinese.
 _RUN, _RUN_HAN = 20, 5
 _LEFT_OUT = "(it repeats what was sent, which is left out here)"
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
@@ -44,8 +44,8 @@ def _repeats(line: str, text: str) -> bool:
 
 
 def _stands_in(line: str, text: str) -> bool:
-    """Return whether a short text is in a line, in Latin letters as whole words: "hi" is not in
-    "this"."""
+    """Return whether a short text is in a line; Latin letters as whole words only, so that "hi" is
+    not in "this"."""
     if HAN_RUN.search(text):
         return text in line
     return re.search(rf"(?<!\w){re.escape(text)}(?!\w)", line) is not None

@@ -28,7 +28,7 @@ def check_title(title: str) -> str:
 
 
 def check_domain(domain: str | None) -> str | None:
-    """Return a domain on one line, None for an empty one. Raises InvalidInput."""
+    """Return a domain on one line; None for an empty one. Raises InvalidInput."""
     domain = one_line(domain or "")
     if len(domain) > MAX_DOMAIN_CHARACTERS:
         raise InvalidInput(
@@ -48,7 +48,7 @@ def check_description(description: str) -> str:
 
 
 def check_tags(tags: Iterable[str]) -> list[str]:
-    """Return tags on one line each, without empty ones and those that differ in case alone.
+    """Return tags on one line each, without empty ones and those that differ only in case.
 
     Raises InvalidInput.
     """
@@ -63,5 +63,5 @@ def check_tags(tags: Iterable[str]) -> list[str]:
 
 
 def split_tags(text: str) -> list[str]:
-    """Return the tags of a field, separated by commas, Chinese ones too."""
+    """Return the tags of a field, which are separated by commas, including Chinese ones."""
     return text.replace("，", ",").replace("、", ",").split(",")

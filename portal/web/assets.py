@@ -1,8 +1,8 @@
 """Static files under addresses that change with their content, so that browsers cache them.
 
-One digest stands for all files: a style sheet that names an image then finds it under the same
-digest without a build step. Style sheets and scripts of all pages are one bundle each. htmx and
-Swagger UI come from the static files of packages, which are never imported.
+All files share one digest, so that style sheets can refer to images by relative paths, without a
+build step. The style sheets of all pages are one bundle, and so are the scripts. htmx and Swagger
+UI come from the static files of packages, which are never imported.
 """
 
 from __future__ import annotations
@@ -112,14 +112,14 @@ def vendor(version: str, name: str) -> Response:
 
 
 def _let_keep(response: Response, version: str) -> Response:
-    """Let browsers keep a response, and compress it once."""
+    """Let browsers cache a response; compress it only once."""
     response.vary.add("Accept-Encoding")
     is_whole = response.status_code == HTTPStatus.OK
     if is_whole and response.mimetype in compression.TYPES and compression.accepts_gzip():
         response.direct_passthrough = False
         compression.use_gzip(response, _compress(response.get_data()))
-    # An address with a digest of another day may be asked for by a page that is still open: it
-    # gets today's file, but must not keep it under the wrong name.
+    # A page that is still open may request an older digest: it gets the current file, but must not
+    # cache it under that address.
     response.headers["Cache-Control"] = (
         f"public, max-age={YEAR_S}, immutable" if version == digest() else "no-cache"
     )

@@ -1,7 +1,7 @@
 """Bundles of our style sheets and scripts: one request each, without a build step.
 
-A module of a bundle is a function that returns its exports, in the order in which they need each
-other. Only what our modules use is understood: named imports from neighbours, and exported
+Each module becomes a function that returns its exports, and follows the modules that it imports.
+Only the syntax that our modules use is supported: named imports from the same folder, and exported
 functions, constants and classes.
 """
 
@@ -22,9 +22,9 @@ def bundle_styles(paths: Sequence[Path]) -> str:
 
 
 def bundle_scripts(entry: Path) -> str:
-    """Return a module and all it imports as one script.
+    """Return a module and everything that it imports as one script.
 
-    Raises ValueError for imports in a circle, and for a form of import or export not listed above.
+    Raises ValueError for circular imports, and for imports or exports that are not supported.
     """
     parts: dict[str, str] = {}
     _add(entry.stem, entry.parent, parts, ())

@@ -1,4 +1,4 @@
-"""Render errors as a page, or as a fragment where HTMX asked.
+"""Render errors as a page, or as a fragment if HTMX sent the request.
 
 The reader sees the error's message in their language and a request id that finds the log line,
 never a stack trace.
@@ -40,7 +40,7 @@ log = structlog.get_logger(__name__)
 
 DRAIN_LIMIT_BYTES = 2 * 1024**3
 _DRAINED_AT_ONCE_BYTES = 1024 * 1024
-# What may be raised before all that is sent has been read.
+# Statuses of errors that may be raised before the whole body has been read.
 _WHILE_SENDING = {RequestTooLarge.status, StorageFull.status}
 
 TITLES = {
@@ -63,7 +63,7 @@ FORM_EXPIRED = N_("This form has expired")
 
 
 def respond(error: Exception) -> AnyResponse:
-    """Return the page or fragment of an error; redirects of the framework pass."""
+    """Return the page or fragment of an error; redirects of the framework are passed on."""
     if is_disk_full(error):
         error = StorageFull()
     if isinstance(error, PortalError):
@@ -110,7 +110,8 @@ def show_error(error: PortalError) -> AnyResponse:
 
 
 def _nearest_page() -> str:
-    """Return the page above the address of a form, where a browser stays after an answer to it."""
+    """Return the nearest page above this path. A browser that shows the response to a form is at
+    the form's address, which may have no page."""
     routes = current_app.create_url_adapter(request)
     path = request.path
     while routes and path != "/":
@@ -121,7 +122,7 @@ def _nearest_page() -> str:
 
 
 def _to_sign_in() -> AnyResponse:
-    """Redirect to the sign-in page and, after it, back to where the user was."""
+    """Redirect to the sign-in page, which leads back to where the user was."""
     came_from = request.full_path.rstrip("?") if request.method in SAFE_METHODS else None
     if wants_fragment():
         came_from = referring_path()
@@ -132,8 +133,8 @@ def _to_sign_in() -> AnyResponse:
 
 
 def _ask_to_confirm(error: ReauthenticationRequired) -> AnyResponse:
-    """Ask for the password, and then send the same form again."""
-    # Imported late: the pages of a blueprint need what answers errors.
+    """Show the page that asks for the password and then sends the same form again."""
+    # Imported here to avoid a cycle.
     from portal.web.people import confirming
 
     if wants_fragment():
@@ -143,7 +144,7 @@ def _ask_to_confirm(error: ReauthenticationRequired) -> AnyResponse:
 
 
 def _to_enrolment() -> AnyResponse:
-    """Redirect to the page where a second factor is set up."""
+    """Redirect to the page that sets up a second factor."""
     address = url_for("second_factors.show")
     if wants_fragment():
         return Response("", status=403, headers={"HX-Redirect": address})
@@ -151,14 +152,14 @@ def _to_enrolment() -> AnyResponse:
 
 
 def _drain() -> None:
-    # A browser that is still sending shows "connection reset" instead of our words when the
-    # server closes early, so what a user sends as files is read and dropped, up to a limit.
+    # If the server closes the connection early, a browser that is still sending shows "connection
+    # reset" instead of our message. So the rest of an upload is read and dropped, up to a limit.
     if not context.marks().accepts_files or context.signed_in() is None:
         return
     try:
         stream: IO[bytes] = request.stream
     except RequestEntityTooLarge:
-        # Refused for the length that it announces: nothing of it has been read.
+        # Refused because of its Content-Length: nothing has been read.
         sent = request.environ["wsgi.input"]
         stream = cast("IO[bytes]", LimitedStream(sent, request.content_length or 0))
     left = DRAIN_LIMIT_BYTES

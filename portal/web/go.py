@@ -1,4 +1,4 @@
-"""The command palette: pages, documents, conversations and common actions. And the list of keys."""
+"""The command palette, with pages, documents, conversations and actions; the list of shortcuts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ blueprint = PageBlueprint("go", __name__)
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A target, or with `posts` a form that does something there."""
+    """A link, or with `posts` a form with these fields."""
 
     label: str
     address: str
@@ -67,7 +67,7 @@ class Group:
 @blueprint.get("/go")
 def show() -> Answer:
     words = request.args.get("find", "").strip()[:_MAX_CHARACTERS]
-    # A switch of language or theme comes back here.
+    # After changing the language or theme, the user comes back here.
     back = next_path() or referring_path() or url_for("home.show")
     values = {"words": words, "groups": list(_groups(words)), "back": back}
     if wants_fragment("go-results"):
@@ -84,7 +84,7 @@ def show_keys() -> Answer:
 
 
 def _groups(words: str) -> Iterator[Group]:
-    """Yield what matches; without words all but documents."""
+    """Yield the matching items by group; without words, everything except documents."""
     for label, items in (
         (gettext("Actions"), _matching_actions(words)),
         (gettext("Pages"), _pages(words)),

@@ -1,5 +1,5 @@
-"""Values that the browser holds for a page that comes next: encrypted in the form cookie, for the
-same user, for ten minutes, and never in the database."""
+"""Values that the browser holds for a later page: encrypted in the form cookie, for the same user,
+for ten minutes, and never in the database."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from portal.http import context
 from portal.services.people import sealing
 
 _MAX_AGE_S = 600
-_MAX_CHARACTERS = 2000  # Encrypted, of a cookie of 4096 bytes that holds other things too.
+_MAX_CHARACTERS = 2000  # After encryption; the cookie of 4096 bytes has other values too.
 _json = TaggedJSONSerializer()
 
 
 def hold(name: str, value: Any) -> bool:
-    """Hold a value for the next page that takes it; return False, and hold nothing, if it is too
-    long for a cookie."""
+    """Hold a value for a later page. Return False, and hold nothing, if it is too long for a
+    cookie."""
     services, user = context.caller()
     sealed = sealing.seal(services, _json.dumps([user.id, value]).encode())
     if len(sealed) > _MAX_CHARACTERS:
@@ -29,7 +29,7 @@ def hold(name: str, value: Any) -> bool:
 
 
 def read(name: str) -> Any | None:
-    """Return what is held for this user; None if there is nothing or it is too old."""
+    """Return the value held for this user; None if there is none or it is too old."""
     services, user = context.caller()
     try:
         sealed = session.get(name, "").encode()
@@ -43,7 +43,7 @@ def read(name: str) -> Any | None:
 
 
 def forget_once_shown(name: str) -> None:
-    """Forget what is held once the page of this request is made; an error page keeps it."""
+    """Delete a held value once this request has succeeded; an error page keeps it."""
 
     @after_this_request
     def forget(response: Response) -> Response:

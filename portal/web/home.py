@@ -1,5 +1,5 @@
-"""The front door: one field that searches while one types and asks on Enter, what is recent and
-new, suggested questions, and the example documents."""
+"""The home page: a field that searches as you type and asks on Enter, recent and new items,
+suggested questions, and the example documents."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from portal.web.security import next_path
 MAX_RECENT = 5
 MAX_FOUND = 5
 MAX_NEWS = 8
-# The page asks for them when it is shown.
+# The page loads the suggestions after it is shown.
 _NO_SUGGESTIONS = {"suggested": None, "are_all_tried": False}
 
 blueprint = PageBlueprint("home", __name__)
@@ -85,7 +85,7 @@ def _suggestions() -> dict[str, Any]:
 
 
 def _find(text: str) -> Answer:
-    """Show the best documents for what was typed so far."""
+    """Show the best documents for the text typed so far."""
     values: dict[str, Any] = {"text": text, "groups": [], "error": None}
     if text:
         try:

@@ -1,7 +1,7 @@
 """The language and time zone of the user.
 
-The account's language comes first, then the choice of the language switch (kept in a cookie for
-those who are not signed in), then what the browser accepts.
+The account's language comes first, then the language switch (kept in a cookie for users who are not
+signed in), then the languages that the browser accepts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class CommittedTranslations(Domain):  # type: ignore[misc] # flask-babel has no 
     """Serve translations compiled from the committed .po files; there are no .mo files."""
 
     def __init__(self) -> None:
-        # Imported here, so that `python -m portal.web.translations` is the only one of its name.
+        # Imported here, so that `python -m portal.web.translations` does not import itself twice.
         from portal.web import translations
 
         super().__init__()
@@ -50,8 +50,8 @@ def init_app(app: Flask) -> None:
 
 
 def load_reader() -> None:
-    """Load the signed-in user; treat the reader as anonymous if that fails, so that the message
-    about the failure still finds its language."""
+    """Load the signed-in user. If that fails, treat the reader as anonymous, so that the error
+    message can still be shown in some language."""
     try:
         context.signed_in()
     except Exception:  # noqa: BLE001 - it is in the log already
@@ -69,7 +69,7 @@ def language() -> str:
 
 
 def sentence_gap() -> str:
-    """Return what stands between two sentences: in Chinese nothing, as its full stop is wide."""
+    """Return the space between two sentences: none in Chinese, whose full stop is wide."""
     return " " if language() == "en" else ""
 
 

@@ -17,7 +17,7 @@ from portal.web.i18n import LANGUAGES, language
 # What a view returns.
 Answer = Response | str | tuple[str, int] | tuple[str, int, dict[str, str]]
 
-# Headers of a form that was refused: it replaces itself in the dialog it came from.
+# Headers for a form with an error, which replaces the form in the dialog.
 IN_DIALOG = {"HX-Retarget": "#dialog-content", "HX-Reswap": "innerHTML"}
 
 THEMES = {
@@ -29,12 +29,12 @@ THEMES = {
 
 
 HTMX_SETTINGS = {
-    # The policy on styles and scripts forbids both, and old pages must not outlive a sign-out.
+    # The content security policy forbids these. Cached pages must not outlive a sign-out.
     "includeIndicatorStyles": False,
     "allowEval": False,
     "allowScriptTags": False,
     "historyCacheSize": 0,
-    # Going back reloads the page, so that scripts find it as they expect it.
+    # Going back reloads the page, so that scripts find it in the state they expect.
     "refreshOnHistoryMiss": True,
     "selfRequestsOnly": True,
     "scrollBehavior": "auto",
@@ -51,22 +51,22 @@ HTMX_SETTINGS = {
 
 
 def theme() -> str:
-    """Return the chosen theme, else `auto` for the system's."""
+    """Return the chosen theme; by default `auto`, the system's."""
     chosen = cookies.get_cookie(cookies.THEME) or "auto"
     return chosen if chosen in THEMES else "auto"
 
 
 def viewer() -> User | None:
-    """Return the signed-in user; None for users who must set up a second factor first, since their
-    page must show nothing of theirs."""
+    """Return the signed-in user; None for users who must set up a second factor first, since pages
+    must not show them any data yet."""
     signed_in = context.signed_in()
     return signed_in.user if signed_in and not signed_in.must_enrol else None
 
 
 def wants_fragment(target: str | None = None) -> bool:
-    """Return whether HTMX asks for a fragment; `target` is the id of the element to replace.
+    """Return whether HTMX requests a fragment; `target` is the id of the element to replace.
 
-    When HTMX goes back in history, it needs the whole page.
+    When the user goes back in history, HTMX needs the whole page.
     """
     if request.headers.get("HX-Request") != "true":
         return False
@@ -81,31 +81,31 @@ def fragments(*parts: tuple[str, dict[str, Any]]) -> str:
 
 
 def render_form(template: str, error: PortalError | None, **values: Any) -> Answer:
-    """Render a page with a form; after an error, with its message as `error` and its status."""
+    """Render a page with a form; an error adds its message as `error`, and its status."""
     page = render_template(template, error=error_message(error) if error else "", **values)
     return (page, error.status) if error else page
 
 
 def toast(message: str, *, kind: str = "info", **values: Any) -> tuple[str, dict[str, Any]]:
-    """Render a toast; `kind` is `success`, `info` or `error`."""
+    """Return the fragment of a toast; `kind` is `success`, `info` or `error`."""
     return "fragments/layout/_toast_out_of_band.html", {"message": message, "kind": kind, **values}
 
 
 def removal_fragment(element_id: str) -> tuple[str, dict[str, Any]]:
-    """Render the out-of-band swap that removes a row from its list."""
+    """Return the fragment that removes a row from its list."""
     return "fragments/layout/_gone.html", {"element_id": element_id}
 
 
 def remember(message: str, *, kind: str = "info", **values: str) -> None:
     """Show a toast on the next page, for responses that redirect."""
-    # Flask keeps any JSON value here, though its types say text.
+    # Flask accepts any JSON value here, though its types say str.
     flash(cast("str", {"message": message, **values}), kind)
 
 
 def see_other(
     address: str, message: str | None = None, *, kind: str = "success", **values: str
 ) -> Response:
-    """Redirect to a page after a form was handled; with a `message`, show it there as a toast."""
+    """Redirect to a page after handling a form; a `message` is shown there as a toast."""
     if message is not None:
         remember(message, kind=kind, **values)
     return redirect(address, code=303)

@@ -1,4 +1,4 @@
-"""Domain values in the reader's words: sizes, confidence, reasons, marked text."""
+"""Domain values as text for pages: sizes, confidence, reasons, marked text."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Segment:
 
 
 def segments(text: str, spans: Iterable[Span]) -> list[Segment]:
-    """Cut `text` at `spans`: together the segments are `text` again.
+    """Split `text` at `spans`; the segments add up to `text`.
 
     Spans may overlap, be out of order or reach past the end.
     """
@@ -124,7 +124,7 @@ def icon(name: str, size: int = 20) -> Markup:
 
 
 def device_words(device: Device) -> str:
-    """Name a device, such as “Firefox on Linux”."""
+    """Return the name of a device, such as “Firefox on Linux”."""
     if device.program and device.platform:
         words = gettext(
             "%(program)s on %(platform)s", program=device.program, platform=device.platform
@@ -158,7 +158,7 @@ def _globals() -> dict[str, Any]:
         "status_icon": STATUS_ICONS.__getitem__,
         "source_word": lambda source: gettext(SOURCE_WORDS[source]),
         "confidence_word": lambda level: gettext(CONFIDENCE_WORDS[level]),
-        # What forms let through is what the services take.
+        # Forms accept the same files and lengths as the services.
         "accepted_files": ",".join([*known_suffixes(), *MediaType]),
         "max_title_characters": MAX_TITLE_CHARACTERS,
         "max_domain_characters": MAX_DOMAIN_CHARACTERS,

@@ -1,7 +1,7 @@
 """Security headers and CSRF protection.
 
-The content security policy forbids inline script and style and any evaluation of text as script,
-so a document's text that slipped through escaping still could not run.
+The content security policy forbids inline scripts and styles and any evaluation of text as script,
+so that text of a document could not run even if it were not escaped.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # Full addresses are not sent to other sites: a search has its words in its address.
+    # Other sites must not see full addresses: that of a search contains the query.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=()",
 }
 
-# An address to come back to travels in the next one; servers refuse lines of over 8 kB.
+# The address to return to is part of the next address; servers refuse lines over 8 kB.
 MAX_PATH_CHARACTERS = 3000
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
@@ -56,7 +56,7 @@ _MASKED = "masked_csrf_token"
 
 
 class MaskedCSRF(CSRFProtect):  # type: ignore[misc]
-    """Flask-WTF's check of tokens that `csrf_token` has masked."""
+    """Flask-WTF's check, for tokens masked by `csrf_token`."""
 
     def _get_csrf_token(self) -> str | None:
         return unmask(super()._get_csrf_token() or "")
@@ -80,16 +80,15 @@ def init_app(app: Flask) -> None:
         SESSION_COOKIE_NAME=cookies.FORM,
         SESSION_COOKIE_SAMESITE="Lax",
         SESSION_COOKIE_HTTPONLY=True,
-        # `check_csrf` below decides for whom to check; Flask-WTF does the checking.
+        # `check_csrf` below decides which requests Flask-WTF checks.
         WTF_CSRF_CHECK_DEFAULT=False,
-        # A form stays good as long as the browser session, so that a long read before a click
-        # is no error.
+        # A form is valid as long as the browser session, however long the user reads first.
         WTF_CSRF_TIME_LIMIT=None,
     )
     app.session_interface = FormSession()
     csrf.init_app(app)
     cookies.init_app(app)
-    # Macros read the global, pages what Flask-WTF's context processor would give.
+    # Macros use the global; pages would get Flask-WTF's token from its context processor.
     app.jinja_env.globals["csrf_token"] = csrf_token
     app.context_processor(lambda: {"csrf_token": csrf_token})
     app.before_request(check_csrf)
@@ -99,8 +98,8 @@ def init_app(app: Flask) -> None:
 def check_csrf() -> None:
     """Refuse an unsafe request that a browser could have been tricked into. Raises CsrfFailed.
 
-    Bearer requests are exempt: no browser adds that header on its own, as it does a password that
-    a proxy asked for. Requests to the JSON APIs without the session cookie carry nothing that
+    Bearer requests are exempt: browsers do not add that header on their own, as they do with a
+    proxy's password. Requests to the JSON APIs without the session cookie have no credentials that
     another site could misuse.
     """
     if request.method in SAFE_METHODS or context.bearer_token(request) is not None:
@@ -116,7 +115,7 @@ def check_csrf() -> None:
 
 
 def csrf_token() -> str:
-    """Return the token for the forms of a page: the same in one response, different in the next.
+    """Return the token for the forms of a page, masked differently in each response.
 
     Otherwise an attacker who controls other text on the page could learn the token from the size
     of compressed responses (BREACH).
@@ -124,7 +123,7 @@ def csrf_token() -> str:
     try:
         signed_in = context.signed_in()
     except PortalError:
-        # An error page also has forms when the database is down.
+        # The error page has forms even if the database is down.
         signed_in = None
     _bind_csrf(signed_in)
     if _MASKED not in g:
@@ -133,14 +132,14 @@ def csrf_token() -> str:
 
 
 def mask(token: str) -> str:
-    """Return a token combined with random bytes, which precede it."""
+    """Return random bytes followed by the token combined with them by XOR, in base64."""
     plain = token.encode()
     pad = os.urandom(len(plain))
     return urlsafe_b64encode(pad + _xor(pad, plain)).decode()
 
 
 def unmask(masked: str) -> str | None:
-    """Return the token that was masked; None for anything else."""
+    """Return the token of a masked one; None if it is not valid."""
     try:
         both = urlsafe_b64decode(masked.encode())
         half = len(both) // 2
@@ -154,10 +153,10 @@ def _xor(left: bytes, right: bytes) -> bytes:
 
 
 def _bind_csrf(signed_in: SignedIn | None) -> None:
-    """Make the CSRF secret the one of the session that the user is signed in with.
+    """Derive the CSRF secret from the user's session.
 
-    It is derived from the session, not read from the cookie: a cookie and a token that belong
-    together but come from another session are refused.
+    It is not read from the cookie: a cookie and a token that belong together but come from another
+    session are refused.
     """
     if signed_in is None:
         return
@@ -173,14 +172,14 @@ def _bind_csrf(signed_in: SignedIn | None) -> None:
 
 
 def clear_csrf() -> None:
-    """Delete the CSRF secret: one that was planted before a sign-in is worth nothing after it."""
+    """Delete the CSRF secret, so that one planted before a sign-in is useless after it."""
     session.pop(_CSRF_SECRET, None)
     g.pop(_CSRF_SECRET, None)
     g.pop(_MASKED, None)
 
 
 def _page_blueprints() -> frozenset[str]:
-    # Imported late: the blueprints import this module.
+    # Imported here to avoid a cycle.
     from portal.web import BLUEPRINTS
 
     return frozenset(blueprint.name for blueprint in BLUEPRINTS)
@@ -191,7 +190,7 @@ def add_headers(response: Response) -> Response:
         response.headers.setdefault(name, value)
     if request.is_secure:
         response.headers.setdefault("Strict-Transport-Security", "max-age=31536000")
-    # Pages show what one user may see, and each address also answers with a fragment.
+    # A page is for one user only, and each address may also return a fragment.
     response.headers.setdefault("Cache-Control", "no-store")
     if response.mimetype == "text/html":
         response.vary.update(["HX-Request", "Cookie", "Accept-Language"])
@@ -199,7 +198,7 @@ def add_headers(response: Response) -> Response:
 
 
 def local_path(address: str | None) -> str | None:
-    """Return `address` if it is a path on this portal, else None: others may lead anywhere."""
+    """Return `address` if it is a path on this portal, else None: it may lead to another site."""
     if not address or not address.startswith("/") or address.startswith("//"):
         return None
     if "\\" in address or any(ord(character) < ord(" ") for character in address):
@@ -214,12 +213,12 @@ def local_path(address: str | None) -> str | None:
 
 
 def next_path() -> str | None:
-    """Return the path in the field `next` of the form or address, when it is ours."""
+    """Return the path in the field `next` of the form or address, if it is on this portal."""
     return local_path(request.values.get("next"))
 
 
 def referring_path() -> str | None:
-    """Return the path and query of the referring page when it is ours."""
+    """Return the path and query of the referring page, if it is on this portal."""
     address = request.headers.get("HX-Current-URL") or request.referrer
     if not address:
         return None

@@ -1,6 +1,6 @@
 """Show a new secret once, on the page that its form redirects to.
 
-An answer to the form itself would make another secret each time it is reloaded.
+Reloading a page that is the response to the form itself would create another secret.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ _NAME = "shown_once"
 
 
 def hold(purpose: str, **values: Any) -> None:
-    """Hold values of the template for the next page that takes those of `purpose`."""
+    """Hold template values for the next page that takes those of `purpose`."""
     held.hold(_NAME, [purpose, values])
 
 
 def take(purpose: str) -> dict[str, Any]:
-    """Return the values that are held for this page and user, once; else nothing."""
+    """Return the values held for `purpose` and this user, once; empty if there are none."""
     found = held.read(_NAME)
     if found is None or found[0] != purpose:
         return {}

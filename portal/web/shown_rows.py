@@ -1,4 +1,4 @@
-"""Rows that "Show more" loaded: the address counts them, for Back and reload."""
+"""Rows loaded by "Show more": the address has their number, for Back and reload."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ from werkzeug.wrappers import Response
 
 from portal.web.security import referring_path
 
-# The rows after these are on another page.
+# Rows beyond these are on another page.
 MAX_SHOWN = 500
 
 
 def rows_limit(page_size: int) -> int:
-    """Return how many rows to read: as many as the page had when it was left, else one step."""
-    # An appended step is one step, however many rows there are before it.
+    """Return how many rows to load: as many as the page had when it was left, by default one
+    step."""
+    # A request that appends rows loads one step, however many rows come before it.
     shown = 0 if request.args.get("cursor") else _read_shown()
     return min(max(shown, page_size), MAX_SHOWN)
 
 
 def shown_values(count: int) -> dict[str, int]:
-    """Return what `load_more` needs after `count` rows: how many the page has with them."""
+    """Return the values for `load_more`: the number of rows on the page, with these `count`."""
     before = _read_shown() if request.args.get("cursor") else 0
     return {"shown": before + count, "max_shown": MAX_SHOWN}
 
 
 def append_rows(rows: str, count: int) -> Response:
-    """Return rows for the end of a list, and count them in the address of their page."""
+    """Return rows for the end of a list, and update their number in the page's address."""
     response = make_response(rows)
     if page := referring_path():
         parts = urlsplit(page)

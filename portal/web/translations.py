@@ -1,7 +1,7 @@
 """Translations, stored as .po files and compiled in memory when the portal starts.
 
-`python -m portal.web.translations --update` brings the .po files up to date with the messages in
-the code and the templates; ``--check`` fails when one is missing, obsolete or fuzzy.
+`python -m portal.web.translations --update` updates the .po files with the messages in the code and
+the templates; ``--check`` fails if a translation is missing, obsolete or fuzzy.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PLACES = re.compile(r"%\((\w+)\)")
 
 @cache
 def load() -> dict[str, Translations]:
-    """Return compiled catalogs by locale, such as ``zh_Hans_CN``, loaded once a process."""
+    """Return compiled catalogs by locale, such as ``zh_Hans_CN``, loaded once per process."""
     catalogs = {}
     for path in sorted(FOLDER.glob("*/LC_MESSAGES/messages.po")):
         compiled = BytesIO()
@@ -63,7 +63,7 @@ def extract() -> Catalog:
 
 
 def faults(catalog: Catalog, wanted: Catalog) -> list[str]:
-    """Return the faults of `catalog`, one line each; empty when complete and up to date."""
+    """Return the faults of `catalog`, one line each; empty if it is complete and up to date."""
     found = []
     for message in wanted:
         if not message.id:

@@ -1,4 +1,4 @@
-"""What a question asks for: found once, and compared with every statement."""
+"""What a question asks for, found once and compared with every statement."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from portal.answering.quoting.rules.negation import asks_denied, is_open
 from portal.text.characters.folding import fold
 from portal.text.terms.lexicon import Sense, translations
 
-# Each is looked for in each statement.
+# Every statement is searched for each word.
 _MAX_WORDS = 128
 
 
@@ -50,7 +50,7 @@ class Asked:
 
     @cached_property
     def terms(self) -> list[tuple[str, ...]]:
-        """Return each word as texts have it: a Chinese one as written, another as its stem."""
+        """Return the form in which texts have each word: Chinese as written, others as stems."""
         return [(one.text if one.is_han else one.term,) for one in self.words]
 
     @cached_property
@@ -96,10 +96,10 @@ class Asked:
 
     @cached_property
     def is_open(self) -> bool:
-        """Return whether it asks what or how, and for no exceptions."""
+        """Return whether it asks what, who or how, and not for exceptions."""
         return is_open(self.folded)
 
     @cached_property
     def asks_denied(self) -> bool:
-        """Return whether it asks for what is not so."""
+        """Return whether it asks for what is denied: "what can't be returned?"."""
         return asks_denied(self.folded)

@@ -25,7 +25,7 @@ _NEARLY, _ODDS = 0.6, 20
 _MAX_SENTENCES = 2
 _MAX_SECTION_SENTENCES = 4
 _MAX_QUOTE_CHARACTERS = 480
-# The share of a question's words that only the heading above a sentence has.
+# A sentence depends on its heading if at least this share of the question's words is only there.
 _BY_HEADING = 0.12
 _MAX_ROWS = 8
 _MAX_ITEMS = 15
@@ -40,8 +40,8 @@ _ASKS = re.compile(r"[?？]\W*$")
 
 @dataclass(frozen=True, slots=True)
 class Quotation:
-    """Adjacent statements of a source. With `starts_at` the quotation begins there, at the line
-    that introduces its list. `title` is shown above, where the statements need it: a heading."""
+    """Adjacent statements of a source. `starts_at` is where the line that introduces their list
+    begins, if that is quoted too. `title` is a heading to show above, if they need one."""
 
     source: Source
     statements: tuple[Statement, ...]
@@ -59,8 +59,8 @@ class Quotation:
 
 
 def section_of(question: str, judged: Judged) -> list[int]:
-    """Return the statements below the first heading that a question of one word names, as far as
-    they fit: 年假 asks for the table below 年休假, not for a sentence that mentions it."""
+    """Return the statements below the first heading that a question of one word names, at most
+    `_MAX_ROWS`: 年假 asks for the table below 年休假, not for a sentence that mentions it."""
     words = content_words(question)
     headings = [one.statement.heading for one in judged.candidates]
     if len(words) != 1 or asks(question) or not any(headings):
@@ -79,8 +79,8 @@ def section_of(question: str, judged: Judged) -> list[int]:
 
 
 def choose(question: str, judged: Judged) -> list[Quotation]:
-    """Return the best statements of a source, with adjacent ones joined, and the cells marked that
-    answer in rows of many."""
+    """Return the best statements of a source, with adjacent ones joined. In rows of many cells, the
+    cells that answer are marked."""
     asked = Asked.of(question)
     return [
         replace(one, statements=tuple(with_answer_marked(each, asked) for each in one.statements))
@@ -133,7 +133,7 @@ def _introducing(judged: Judged, place: int) -> int:
 
 
 def _below(judged: Judged, place: int) -> Sequence[int]:
-    """Return an item that ends with a colon and all that are nested in it; otherwise nothing."""
+    """Return an item that ends with a colon and the items nested in it; nothing for other items."""
     candidates = judged.candidates
     item = candidates[place].statement
     if not judged.source.text[item.start : item.end].endswith(INTRODUCES):
@@ -145,8 +145,8 @@ def _below(judged: Judged, place: int) -> Sequence[int]:
 
 
 def _named_rows(question: str, judged: Judged, best: int, likely: list[int]) -> list[int]:
-    """Return the rows with a cell that the question has, or with a day of its weekday or month;
-    none unless the best row is among them."""
+    """Return the rows with a cell that occurs in the question, or with a day of the weekday or
+    month that it names; none unless the best row is among them."""
     senses = Asked.of(question).senses if judged.is_foreign else ()
     translated = {" ".join(sense) for sense in chain.from_iterable(senses)}
     days, months = find_weekdays(question), find_months(question)
@@ -168,8 +168,8 @@ def _named_rows(question: str, judged: Judged, best: int, likely: list[int]) -> 
 
 
 def _has_name(question: str, cell: str) -> bool:
-    """Return whether a folded question has a cell's text: in Latin letters as whole words, as IT is
-    no part of "limit"."""
+    """Return whether a folded question has a cell's text: Latin letters as whole words only,
+    because IT is not part of "limit"."""
     return re.search(rf"(?<![a-z\d]){re.escape(cell)}(?![a-z\d])", question) is not None
 
 
@@ -186,18 +186,19 @@ def _sentences(judged: Judged, best: int) -> list[int]:
     alone = [place for place, one in enumerate(candidates) if one.statement.group is None]
     context = candidates[best].statement.context
     evidence = candidates[best].evidence
-    # Where a heading asks, rather than the words of one sentence, all below it is the answer.
+    # If the heading is the question, rather than one sentence alike, all below it is the answer.
     if _ASKS.search(context) and evidence.met - evidence.own >= _BY_HEADING:
         section = [place for place in alone if candidates[place].statement.context == context]
         return _fitting(judged, section[:_MAX_SECTION_SENTENCES])
-    # A row may say it too: how many days of leave there are, beside how many can be carried over.
+    # A table row may answer too: how many days of leave there are, besides a sentence on how many
+    # can be carried over.
     near = [p for p, one in enumerate(candidates) if _is_near(one, candidates[best])]
     near.sort(key=_by_chance(judged))
     return _fitting(judged, near[:_MAX_SENTENCES])
 
 
 def _fitting(judged: Judged, places: Sequence[int]) -> list[int]:
-    """Return as many as fit into a quotation, whole, and always the first."""
+    """Return as many whole sentences as fit into a quotation, and always the first."""
     kept: list[int] = []
     length = 0
     for place in places:
@@ -210,8 +211,8 @@ def _fitting(judged: Judged, places: Sequence[int]) -> list[int]:
 
 
 def _whole(judged: Judged, place: int) -> range:
-    """Return a sentence with all that semicolons divide it into, and with the sentence before if it
-    begins with a pronoun."""
+    """Return a sentence with all its clauses, which semicolons divide, and with the sentence before
+    if it begins with a pronoun."""
     candidates, text = judged.candidates, judged.source.text
 
     def is_continued(before: int) -> bool:
@@ -256,8 +257,8 @@ def _runs(judged: Judged, places: Sequence[int], starts_at: int | None = None) -
 
 
 def _heading(judged: Judged, place: int) -> str:
-    """Return what stands above a statement if its meaning may depend on it: an item says little
-    without ("Not reimbursed"), and a sentence whose heading has words of the question."""
+    """Return the heading of a statement if its meaning may depend on it: of a list item, which says
+    little alone ("Not reimbursed"), or if the heading has words of the question."""
     statement, evidence = judged.candidates[place].statement, judged.candidates[place].evidence
     is_item = statement.group is not None and not statement.cells
     heading = statement.context.rpartition("\n")[2]
@@ -266,8 +267,9 @@ def _heading(judged: Judged, place: int) -> str:
 
 
 def _join(candidates: Sequence[Candidate], place: int) -> bool:
-    """Return whether only quoted text separates a statement from the one before."""
+    """Return whether a statement can be joined to the one before: in the same list or table, or
+    with the same context."""
     before, statement = candidates[place - 1].statement, candidates[place].statement
-    # Items of a list differ in those that they are nested in.
+    # The contexts of items differ, because they name the items that these are nested in.
     is_item = statement.group is not None
     return before.group == statement.group and (is_item or before.context == statement.context)

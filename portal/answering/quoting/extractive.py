@@ -48,18 +48,18 @@ from portal.domain.answering import (
 )
 from portal.domain.embedding import Embedder, StatementReader
 
-# Another source is quoted as well when its odds are at least a sixth of the best ones.
+# Another source is quoted as well if its odds are at least a sixth of the best source's.
 _FURTHER_ODDS = 6
 _MIN_FURTHER_CHANCE = 0.4
 _MAX_SOURCES = 2
-# "What is Ann in charge of?" may be answered in each of several minutes.
+# "What is Ann in charge of?" may be answered in the minutes of several meetings.
 _MAX_LISTED_SOURCES = 4
 _MIN_LISTED_CHANCE = 0.9
-# Statements that are shown where none answers: the likeliest, or those on the subject.
+# Statements that are shown if none answers: the likeliest, or those on the subject.
 _MAX_ABOUT = 3
 _MIN_NEAR_CHANCE = 0.2
-# The search confidence below which no source is about the question: of those that share words with
-# it, and of others.
+# The min search confidence for the sources to be about the question: for sources that share words
+# with it, and for others.
 _MIN_ABOUT, _MIN_ABOUT_BY_SEARCH = 0.02, 0.06
 
 
@@ -74,7 +74,7 @@ class _Part:
 
 
 class ExtractiveChatModel:
-    """A model that quotes or abstains; by words alone if `embedder` gives only vectors."""
+    """A model that quotes or abstains. Unless `embedder` can read statements, it compares words."""
 
     provider = "extractive"
     model = "extractive"
@@ -90,7 +90,7 @@ class ExtractiveChatModel:
         self._this_year = this_year
 
     def stream(self, request: ChatRequest) -> Iterator[ChatEvent]:
-        """Yield an introduction, then one quotation a piece; or Abstained."""
+        """Yield an introduction and one delta per quotation; or Abstained."""
         if request.is_outline and request.sources:
             yield from self._outline(request)
         elif request.reply is not None:
@@ -107,10 +107,10 @@ class ExtractiveChatModel:
 
     def _answer(self, request: ChatRequest) -> Iterator[ChatEvent]:
         if request.search_across is not None:
-            # Once for all parts.
+            # One search serves all parts.
             request = replace(request, search_across=cache(request.search_across))
         parts = self._parts_in_years(request) or self._parts(request.question, request)
-        # "How much for hotels?" may or may not refer to the question before.
+        # "How much for hotels?" may or may not refer to the previous question.
         asked = request.turns[-1].content
         alone = asked_alone(asked) if asked != request.question else ""
         if content_words(alone) and not _has_words(parts, alone):
@@ -141,8 +141,8 @@ class ExtractiveChatModel:
             yield from quoter.quote(part.quotations, gap="\n\n")
 
     def _parts_in_years(self, request: ChatRequest) -> list[_Part]:
-        """Find what is asked of "this year" or 去年 in documents of that year; nothing if they do
-        not answer."""
+        """Answer a question about "this year" or 去年 from documents of that year; return nothing
+        if they do not answer it."""
 
         def is_known(year: str) -> bool:
             return any(year in f"{one.title} {one.heading}" for one in request.sources)
@@ -155,8 +155,8 @@ class ExtractiveChatModel:
         return [self._part(*part, request) for part in standalone_parts(question)]
 
     def _part(self, asked: str, question: str, request: ChatRequest) -> _Part:
-        """Answer a part with the words of the first, or alone if that only answers the first:
-        几点开门 after 烤箱预热多久."""
+        """Answer a part together with the words of the first part, or alone if that would only
+        answer the first part again: 几点开门 after 烤箱预热多久."""
         found = self._find(asked, question, request)
         if (alone := as_question(asked)) == question or not found.quotations:
             return found
@@ -188,7 +188,7 @@ class ExtractiveChatModel:
         judged = judge(
             question, request.language, request.sources, self._reader, request.search_across
         )
-        # Another language answers where the question's own does not, or less likely.
+        # Sources in another language are quoted only if no source in the question's is as likely.
         ranked = sorted(judged, key=lambda one: -one.chance)
         if ranked and not ranked[0].is_foreign and ranked[0].chance >= MIN_CHANCE:
             ranked = [one for one in ranked if not one.is_foreign]
@@ -199,14 +199,14 @@ class ExtractiveChatModel:
             chosen = [one for one in others if one.chance >= min_chance]
             # If a one-word question names a section of some sources, the others only mention it.
             chosen = [one for one in chosen if section_of(question, one)] or chosen
-            # Together they answer with at least the chance of the best.
+            # Together they are at least as likely to answer as the best of them.
             quotations = [
                 replace(each, confidence=best)
                 for one in newest_first(_most_likely(question, chosen))
                 for each in choose(question, one)
             ]
             return _Part(asked, Outcome.QUOTED, tuple(quotations))
-        # What was close to an answer may well be it, in words that the question does not share.
+        # Statements close to an answer may well be it, in words that the question does not have.
         ranked = [one for one in judged if one.candidates]
         ranked.sort(key=lambda one: (one.chance, one.on_topic), reverse=True)
         related = max((one.source.confidence for one in judged), default=0.0)
@@ -221,8 +221,8 @@ class ExtractiveChatModel:
 
 
 def _most_likely(question: str, chosen: Sequence[Judged]) -> list[Judged]:
-    """Return the sources to quote: only one if its numbered items are the steps in question, and
-    more than usual if rows of several tables answer a question for a list."""
+    """Return the sources to quote: only one if its numbered items are the steps asked for, and more
+    than usual if rows of several tables answer a question for a list."""
 
     def has_row(judged: Judged) -> bool:
         best = judged.best
@@ -244,8 +244,8 @@ def _is_step(judged: Judged) -> bool:
 
 
 def _has_words(parts: Sequence[_Part], question: str) -> bool:
-    """Return whether what is quoted, or what stands above it, has one of a question's words, or one
-    that means the same."""
+    """Return whether the quoted statements, or their context, have a word of the question or a
+    synonym of one."""
     said = (
         f"{context_of(each.source, one)} {spelled_out(one, each.source.text)}"
         for part in parts
@@ -265,15 +265,16 @@ def _is_quoted(quotations: Sequence[Quotation], source: Source, start: int, end:
 
 
 def _nearest(judged: Judged) -> Quoted:
-    """Return the statement of a source that matches the question best, answer or not."""
+    """Return the statement of a source that matches the question best, even if it is no answer."""
     best = max(judged.candidates, key=lambda one: (one.chance, one.evidence.met))
     place = best.statement
     return Quoted(judged.source.number, judged.source, place.start, place.end, best.chance)
 
 
 class _Quoter:
-    """Renders quotations. The first of a source has its number, further places in it get new ones;
-    statements that were quoted already are left out, and so is the same text of another chunk."""
+    """Renders quotations. The first from a source has the source's number, further ones get new
+    numbers. Statements that were already quoted are left out, and so is the same text of another
+    chunk."""
 
     def __init__(self, sources: Sequence[Source], shown_titles: Collection[str] = ()) -> None:
         self._shown_titles = shown_titles
@@ -283,7 +284,7 @@ class _Quoter:
         self._rendered: set[str] = set()
 
     def quote(self, quotations: Sequence[Quotation], *, gap: str = "") -> Iterator[TextDelta]:
-        """Yield each quotation with its marker, preceded by a gap where it needs one."""
+        """Yield each quotation with its marker. `gap` precedes the first, an empty line others."""
         for quotation in chain.from_iterable(map(self._not_quoted, quotations)):
             rendered = render(quotation)
             if rendered in self._rendered:

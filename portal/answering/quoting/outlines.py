@@ -12,8 +12,8 @@ _MAX_SECTIONS = 20
 
 
 def outline(sources: Sequence[Source]) -> list[Quotation]:
-    """Return the first statement below each heading, in order; of a table or list its first row or
-    item."""
+    """Return the first statement below each heading, in order; for a table or list, its first row
+    or item."""
     found: dict[str, Quotation] = {}
     for source in sources:
         for statement in statements(source):

@@ -1,4 +1,4 @@
-"""Parts of a question: "How many days of leave, and how do I claim a hotel?" are two."""
+"""Parts of a question: "How many days of leave, and how do I claim a hotel?" has two."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ _COMPARES = re.compile(
 _EACH = re.compile(
     rf"([{HAN}]{{2,6}}?)[和与及、]([{HAN}]{{2,6}}?)(?:各自?|分别)(?:都?[是有为])?([{HAN}].*)"
 )
-# "What does a ticket cost for adults and for children?" is asked of each.
+# "What does a ticket cost for adults and for children?" asks about each.
 _FOR_EACH = re.compile(
     r"(.+? (for|in|at|on|with) )((?:(?!\band\b)[^,]){2,40}?),? and \2 "
     r"((?!(?:what|which|how|when|where|who\w*)\b)[^,;?]{2,40})",
     re.IGNORECASE,
 )
 _ASKS_WHICH = re.compile(r"\s*(?:and\s+)?(?:which|what)\s+(?:[\w-]+\s+){1,2}", re.IGNORECASE)
-# What connects a part of a question with the answer to the one before.
+# Words that connect a part of a question with the answer to the previous part.
 _IF_SO = re.compile(
     r"\A(?:(?:如果|要是|假如)?(?:没有|不是|不能|不行|不可以|有|是|能|行|可以)的话"
     r"|(?:如果|要是)(?:没有|有|能|不能)|if (?:so|not|yes|no))[,，]?\s*",
@@ -115,8 +115,8 @@ def find_parts(question: str) -> tuple[str, ...]:
 
 
 def _about_each_code(question: str) -> tuple[str, ...]:
-    """Return a question about two or three codes beside each other as one about each of them; none
-    where it asks about them together, or about something else too."""
+    """Return a question about two or three adjacent codes as one question per code; nothing if it
+    asks about them together, or about something else too."""
     listed = _CODES_BESIDE.search(question)
     if listed is None or _COMPARES.search(question):
         return ()
@@ -127,8 +127,8 @@ def _about_each_code(question: str) -> tuple[str, ...]:
 
 
 def standalone_parts(question: str) -> tuple[tuple[str, str], ...]:
-    """Return the parts of a question, each as asked and as a search query: a part that refers back,
-    or names nothing, gets the words of the first."""
+    """Return the parts of a question, each as asked and as a search query. A part that refers back,
+    or names nothing, gets the words of the first part."""
     first, *rest = find_parts(question)
     if not rest:
         return ((first, first),)
@@ -141,14 +141,15 @@ def standalone_parts(question: str) -> tuple[tuple[str, str], ...]:
 
 
 def beside_first(question: str, part: str) -> str:
-    """Return a further part of a question with what the first is about."""
+    """Return a further part of a question, preceded by the subject of the first part."""
     first = find_parts(question)[0]
     return as_question(part if part == first else _beside(_without_asking(first), part))
 
 
 def needs_first_part(part: str) -> bool:
-    """Return whether a part of a question says nothing without the first: it names nothing ("谁批",
-    "什么时候完成", "how many days"), only which of a kind ("哪个版本"), or refers back."""
+    """Return whether a part of a question is incomplete without the first: it names nothing
+    ("谁批", "什么时候完成", "how many days"), asks only which of a kind ("哪个版本"), or refers
+    back."""
     back = _POINTS_BACK.search(part)
     # In "who stands in for Tomasz when he is away" he is Tomasz.
     is_named = back and back[0].lower() in {"he", "she"} and _NAME.search(part, 1, back.start())
@@ -161,18 +162,18 @@ def needs_first_part(part: str) -> bool:
 
 
 def names_nothing(question: str) -> bool:
-    """Return whether a question has no content words but Chinese verbs."""
+    """Return whether a question has no content words other than Chinese verbs."""
     return all(_is_han_verb(one) for one in content_words(question))
 
 
 def _ask_alike(first: str, part: str) -> bool:
-    """Return whether both parts ask the same of what they begin with: 年会几号，体检几号."""
+    """Return whether both parts ask the same about their subjects: 年会几号，体检几号."""
     asked = [_without_subject(one) for one in (first, part)]
     return asked[0] is not None and asked[0] == asked[1]
 
 
 def _without_subject(part: str) -> str | None:
-    """Return what is behind the words that a part begins with; None without such."""
+    """Return the text after the last content word if the part begins with one, else None."""
     words = content_words(part)
     return part[words[-1].end :].strip(" ?？") if words and words[0].start == 0 else None
 

@@ -10,9 +10,9 @@ from portal.answering.quoting.statements import Statement
 from portal.domain.answering import Source
 from portal.text.characters.scripts import HAN
 
-# The address of a link beside its text, whose words say nothing that the text does not.
+# The address of a link, after the text of the link; its words add nothing to that text.
 _ADDRESS = re.compile(r" ?\(https?://[^\s()]*\)")
-# The model does not take these for addresses unless they are called so.
+# The model does not recognise these as addresses unless the text calls them so.
 _E_MAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
 _WEB_ADDRESS = re.compile(
     r"(?:https?://|(?<![\w.@/-])(?=www\.|(?:[\w-]{1,63}\.){1,8}[a-z]{2,10}/))([^\s,;，；。)）]+)",
@@ -29,7 +29,7 @@ _LAST_WORD = re.compile(rf"[\s_]({_UNIT.pattern})\Z", re.IGNORECASE)
 
 
 def context_of(source: Source, statement: Statement) -> str:
-    """Return what a statement is read under, from the title down."""
+    """Return the title of the document and the context of a statement, from the title down."""
     return " > ".join(dict.fromkeys(filter(None, [source.title, *statement.context.split("\n")])))
 
 
@@ -48,8 +48,8 @@ def without_addresses(text: str) -> str:
 
 
 def as_read(text: str) -> str:
-    """Return a statement without addresses of links, with its weekdays in full, and with what other
-    addresses are called."""
+    """Return a statement as the model reads it: without addresses of links, with weekdays in full,
+    and with other addresses called so."""
     text = with_long_weekdays(without_addresses(text))
     is_han = _HAN.search(text) is not None
     if not _SAYS_E_MAIL.search(text):
@@ -60,8 +60,8 @@ def as_read(text: str) -> str:
 
 
 def with_units(statement: Statement) -> str:
-    """Return each cell of a table row before its header, which may name the unit: "600 元 价格".
-    Where none does, the first cell or the heading may: "住宿标准（每晚上限，元）". Empty for other
+    """Return each cell of a table row with its unit and header: "600 元 价格". If no header names
+    a unit, the first cell or the heading may: "住宿标准（每晚上限，元）". Empty for other
     statements."""
     return "; ".join(
         f"{cell} {unit} {name.replace('_', ' ')}"
@@ -72,7 +72,7 @@ def with_units(statement: Statement) -> str:
 
 
 def _units(row: Statement) -> list[str]:
-    """Return the unit of each cell of a row: its header's, else that of the row or its heading."""
+    """Return the unit of each cell of a row: its header's, else the row's or the heading's."""
     units = [_unit_in(name) for name in row.header]
     if any(units):
         return units
@@ -85,5 +85,5 @@ def _units(row: Statement) -> list[str]:
 
 
 def _unit_in(header: str) -> str:
-    """Return what a header of a table says in brackets, or the unit that it ends with."""
+    """Return what a table header says in brackets, or the unit that it ends with."""
     return " ".join(_IN_BRACKETS.findall(header) or _LAST_WORD.findall(header))

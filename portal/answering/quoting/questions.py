@@ -48,7 +48,7 @@ _STEPS = re.compile(r"怎么|怎样|如何|\bhow (?:do|can|should|to)\b", re.IGN
 _STEPS_BY_NAME = re.compile(rf"{_HAN_STEPS}|\b(?:steps|procedure)\b")
 # Characters that a word of a question does not begin or end with, and words with little meaning.
 _LOOSE = "要能会得该有在是的了吗呢去来把被给让到就还又再都也我你"
-# 年会 and 周会 end in one with a meaning.
+# At the end of 年会 and 周会, 会 has a meaning.
 _LOOSE_AT_END = _LOOSE.replace("会", "")
 _SAYS_LITTLE = frozenset({
     "去", "来", "给", "打", "还", "说", "里", "又", "得", "再", "跟", "在", "到", "后", "时",
@@ -66,7 +66,7 @@ MONTH_NAME = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
     r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
 )
-# The whole name: a decision is no December, and a summary no March.
+# Whole names only: "decision" is not December, and "summary" not March.
 _MONTH = rf"(?<![a-z]){MONTH_NAME}(?![a-z])"
 _DAY = r"(?:3[01]|[12]\d|0?[1-9])"
 _DATE = re.compile(
@@ -78,7 +78,7 @@ _DATE = re.compile(
 _BEFORE_NAME = re.compile(
     r"\s*(?:\b(?:of|for|in|about)\s+)?(?:\b(?:the|our|this|that|an?)\s+)?\Z", re.IGNORECASE
 )
-# "Hi, …" and 请问 before a question, on which the model that reads statements was not trained.
+# "Hi, …" and 请问 before a question: the model that reads statements was not trained on these.
 _GREETING = re.compile(
     r"\A(?:(?:hi|hey|hello|sorry|excuse me|quick question)"
     r"(?: (?:all|there|team|everyone|folks))?(?![\w-])"
@@ -127,8 +127,8 @@ def asks(text: str) -> bool:
 
 
 def as_question(text: str) -> str:
-    """Return a question with its mark, in written words: the model that reads statements was
-    trained on such."""
+    """Return a question with a question mark, in written language: the model that reads statements
+    was trained on such questions."""
     for spoken, written in _WRITTEN.items():
         text = text.replace(spoken, written)
     if text.rstrip().endswith(("?", "？")):
@@ -137,7 +137,7 @@ def as_question(text: str) -> str:
 
 
 def _ends_of(spans: Iterable[tuple[int, int]], length: int) -> list[int]:
-    """Return for each character the last end of the spans that have it, else 0."""
+    """Return for each character the last end of the spans that contain it, or 0."""
     ends = [0] * length
     for start, end in spans:
         ends[start:end] = [max(end, known) for known in ends[start:end]]
@@ -196,8 +196,8 @@ def content_words(question: str) -> tuple[Word, ...]:
 
 
 def without_name(question: str, words: Sequence[Word], is_named: Sequence[bool]) -> str:
-    """Leave out the longest run of words that a title has: "who wrote the runbook?" is "who wrote
-    it?" below it. A question of nothing else stays."""
+    """Return a question without the longest run of words that a title has: below the title, "who
+    wrote the runbook?" becomes "who wrote it?". A question without other words stays."""
     runs = [list(run) for named, run in groupby(range(len(words)), lambda p: is_named[p]) if named]
     run = max(runs, key=len, default=[])
     if not run or len(run) == len(words):
@@ -209,7 +209,7 @@ def without_name(question: str, words: Sequence[Word], is_named: Sequence[bool])
 
 
 def without_greeting(question: str) -> str:
-    """Return a question without what greets before it; a greeting alone stays."""
+    """Return a question without the greeting before it; a greeting alone stays."""
     bare = question.lstrip()
     while greeting := _GREETING.match(bare):
         bare = bare[greeting.end() :]
@@ -217,22 +217,22 @@ def without_greeting(question: str) -> str:
 
 
 def without_number_words(question: str) -> str:
-    """Ask 分机是多少 for 分机号是多少: documents leave 号 out beside the number."""
+    """Return 分机是多少 for 分机号是多少, because documents leave out 号 next to the number."""
     asked = _NUMBER_OF.search(question)
-    # 账号 and 编号 are words themselves.
+    # 账号 and 编号 are words of their own.
     if asked is None or rjieba.has_word(question[asked.start() - 1] + "号"):
         return question
     return question[: asked.start()] + question[asked.end() :]
 
 
 def find_dates(text: str) -> tuple[Word, ...]:
-    """Return the dates in a text as words: "12 March", "3 月 12 日" and "2026-03-12" have one
+    """Return the dates in a text as words: "12 March", "3 月 12 日" and "2026-03-12" have the same
     term."""
     found = []
     for match in _DATE.finditer(text):
         month, day = match["m"], match["d"] or match["d2"] or match["d3"]
         if month is None:
-            # Folded: the long s of an old print matches as well.
+            # Folded, because the long s of old prints matches as well.
             month = _MONTHS.index(fold(match["m2"] or match["m3"]).text[:3]) + 1
         term = f"{int(month)}-{int(day)}"
         found.append(Word(term, term, *match.span()))
@@ -245,7 +245,7 @@ def asks_for_steps(question: str) -> bool:
 
 
 def asks_for_list(question: str, *, is_numbered: bool) -> bool:
-    """Return whether a question wants a whole list, not one of its items: "how" wants the steps of
-    a numbered one."""
+    """Return whether a question asks for a whole list, not for one of its items. "How" asks for the
+    steps of a numbered list."""
     folded = fold(question).text
     return _LIST.search(folded) is not None or (is_numbered and _STEPS.search(folded) is not None)

@@ -44,17 +44,17 @@ def render_marker(quotation: Quotation, number: int) -> str:
 
 
 def _render_list(items: Sequence[str], above: str) -> str:
-    """Return the items as a list if each begins with its sign, else a line each."""
+    """Return the items as a list if each begins with its sign, else as one line each."""
     signs = [sign for item in items if (sign := _ITEM.match(item))]
     if len(signs) < len(items) or not _keeps_numbers([sign[1] for sign in signs]):
         return "\n".join(f"> {as_markdown(item)}" for item in items)
     lines = [f"> {sign[1]} {as_markdown(sign.string[sign.end() :])}" for sign in signs]
-    # Markdown would take the first line for one of the paragraph above.
+    # Without an empty line, Markdown would join the first item to the paragraph above.
     return (">\n" if above else "") + "\n".join(lines)
 
 
 def _keeps_numbers(signs: Sequence[str]) -> bool:
-    """Return whether a list shows the signs as they are: Markdown counts from the first number."""
+    """Return whether Markdown, which counts on from the first number, shows the signs unchanged."""
     return all(
         two == f"{int(one[:-1]) + 1}{one[-1]}"
         for one, two in pairwise(signs)

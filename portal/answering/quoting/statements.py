@@ -22,7 +22,7 @@ from portal.text.layout.sentences import LIST_ITEM, each_sentence
 from portal.text.layout.tables import table_rows
 from portal.text.terms.analyser import index_terms
 
-# From the first of several spaces on: tried from each of them, thousands would take minutes.
+# Matches from the first of several spaces only: tried from each, thousands would take minutes.
 _CELL_BORDER = re.compile(r"(?<![^\S\n])[^\S\n]*(?:\s\||\|(?=\s)|\t)")
 # The line below a table's header, in a text without known tables: "|---|:-:|".
 _TABLE_RULE = re.compile(r"[\s|+:=-]*(?:-\|-|-\+-|\|\s*:?-)[\s|+:=-]*")
@@ -62,17 +62,17 @@ _MAX_ITEM_CHARACTERS = 300
 _NAMES_TABLE = re.compile(
     r"[下如见]表|表\s?\d|如下|以下|\b(?:table|below|following|as follows)\b", re.IGNORECASE
 )
-_MAX_ABOVE = 2  # Items above a nested one that it is read under.
+_MAX_ABOVE = 2  # Enclosing items in the context of a nested item.
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
     """Characters `start` to `end` of a source's text. `context` is what it is read under: the
-    headings above it, the line that introduces its list or table, or the header of its table. Rows
-    of a table and items of a list have the number of their `group`; `group_start` is where the line
-    that introduces a list begins, `depth` in how many items an item is nested, `heading` the last
-    heading above. A table row has `cells`, and a `header` when the table has one; `marked` are the
-    cells that answer, where a row has many."""
+    headings above it and the line that introduces its list or table, or the items above a nested
+    one. `heading` is the last heading above. Rows of a table and items of a list have the number of
+    their `group`; `group_start` is where the line that introduces a list begins, `depth` the number
+    of items that an item is nested in. A table row has `cells`, and a `header` if the table has
+    one; `marked` are the places of the cells that answer, in a row of many."""
 
     start: int
     end: int
@@ -94,7 +94,7 @@ class _Line:
 
 
 class _Item(NamedTuple):
-    """An item of a list: its indent, its marker without its number, and what it says if short."""
+    """An item of a list: its indent, its marker without its number, and its text if short."""
 
     indent: int
     marker: str
@@ -102,7 +102,7 @@ class _Item(NamedTuple):
 
     def is_nested_in(self, other: _Item) -> bool:
         """Return whether this item is nested in one further up: by its indent or, at the same
-        indent, by another marker below an item that ends with a colon, as (1) below 4.4."""
+        indent, by another marker below an item that ends with a colon, like (1) below 4.4."""
         if self.indent != other.indent:
             return self.indent > other.indent
         return self.marker != other.marker and other.label.endswith(INTRODUCES)
@@ -125,7 +125,7 @@ class _Reader:
         self._source = source
         self._lines = list(_lines(source.text))
         self._heading = ""
-        # The headings above, those of the document first, and how many levels it leaves out.
+        # The headings above, outermost first, and how many levels of headings are left out.
         self._path = (source.heading or "").split(SEPARATOR)
         self._skipped = 0
         self._introduction: _Line | None = None
@@ -147,7 +147,7 @@ class _Reader:
                 yield from self._sentences(lines, following)
 
     def _enter(self, line: _Line) -> None:
-        """Go on below a heading, and leave those of its level and deeper."""
+        """Enter the section of a heading, and leave those of its level and deeper."""
         self._heading, self._introduction = without_frame(line.text), None
         block = self._block_at(line)
         if block is None or block.kind is not BlockKind.HEADING:
@@ -158,7 +158,7 @@ class _Reader:
             self._path[max(0, block.level - self._skipped - 1) :] = [self._heading]
 
     def _context(self, *more: str) -> str:
-        """Return the lines that a statement is read under; those that wrap are one each."""
+        """Return the lines that a statement is read under, each without its line breaks."""
         more = tuple(" ".join(one.split()) for one in (self._heading, *more))
         parts = dict.fromkeys((*self._path, *more))
         return "\n".join(filter(None, parts))
@@ -186,7 +186,7 @@ class _Reader:
             return False
         if kinds[place] == "blank":
             return place + 1 < len(kinds) and kinds[place + 1] == "list"
-        # An item continues on indented lines, and on lines below one that ends no sentence.
+        # An item continues on indented lines, and on lines after one that does not end a sentence.
         if kinds[place] != "text" or kinds[place - 1] == "blank":
             return False
         is_indented = self._source.text[self._lines[place].start - 1] != "\n"
@@ -209,7 +209,7 @@ class _Reader:
             return "table"
         if _ASKS.search(line.text) and (self._is_above_text(place) or _is_one_sentence(line.text)):
             return "heading"
-        # Below a marked title, sections may be numbered alone: 二、住宿.
+        # Below a marked title, sections may be marked by their number only: 二、住宿.
         is_unmarked = not self._source.heading_starts or re.match(_HAN_CHAPTER, line.text)
         if (is_unmarked and self._reads_as_heading(place)) or self._heads_list(place):
             return "heading"
@@ -218,8 +218,8 @@ class _Reader:
         return "label" if _LABEL.match(line.text) else "text"
 
     def _signs(self, place: int) -> bool:
-        """Return whether a line is the name, or the office, of who signs a letter: below "Regards",
-        or at the end of what begins with "Dear all"."""
+        """Return whether a line is the name or the office of a person who signs a letter: below
+        "Regards", or at the end of a text that has such a line or a "Dear all"."""
         line = self._lines[place]
         if not _SIGNS.fullmatch(line.text) or self._block_at(line) is not None:
             return False

@@ -1,4 +1,4 @@
-"""Versions of a document, which only the figures in their titles tell apart: policies, minutes."""
+"""Versions of a document, whose titles differ only in their figures: policies, minutes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FIGURE = re.compile(r"\d+")
 
 
 def newest_first(judged: Sequence[Judged]) -> list[Judged]:
-    """Return the versions of one document newest first, because an older one may no longer hold;
+    """Return the versions of one document newest first, because an older one may be out of date;
     other sources in their order."""
     titles = [one.source.title for one in judged]
     names = {_name(one) for one in titles}
@@ -26,8 +26,8 @@ def newest_first(judged: Sequence[Judged]) -> list[Judged]:
 
 
 def alike_titles(quotations: Iterable[Quotation]) -> set[str]:
-    """Return the titles of the quoted documents that only figures tell apart. Without them two
-    versions look like one that contradicts itself."""
+    """Return the titles of quoted documents that differ only in their figures. If these were not
+    shown, two versions would look like one document that contradicts itself."""
     titles = {one.source.title for one in quotations}
     names = Counter(map(_name, titles))
     return {one for one in titles if names[_name(one)] > 1}
@@ -44,8 +44,8 @@ def _name(title: str) -> str:
 
 
 def _date(title: str) -> tuple[int, list[int]]:
-    """Return the last year of a title and its figures, those before the year from the right: the
-    day stands before the month there."""
+    """Return the last year of a title and its other figures; those before the year from right to
+    left, because the day precedes the month there."""
     *_, year = _YEAR.finditer(title)
     before, after = title[: year.start()], title[year.end() :]
     figures = [*reversed(_FIGURE.findall(before)), *_FIGURE.findall(after)]

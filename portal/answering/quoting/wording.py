@@ -41,7 +41,7 @@ _WORDS = {
 
 
 def say(name: str, request: ChatRequest, **values: str) -> str:
-    """Return a sentence of the portal's own."""
+    """Return one of the portal's own sentences."""
     text = _WORDS[name]["zh" if request.language == "zh" else "en"]
     # Titles and parts of the question keep their own script.
     text = in_script_of(request.question, text) if request.language == "zh" else text

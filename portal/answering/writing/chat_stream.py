@@ -27,7 +27,7 @@ class Malformed(Exception):
 
 
 class Refused(Exception):
-    """The endpoint reports an error within its answer; the text is its own."""
+    """The endpoint reported an error within its answer; the message is the endpoint's."""
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class ChatStreamReader:
         self._calls: dict[int, _Call] = {}
         self._half = ""
         self.is_finished = False
-        """Whether the endpoint has said that this is all; without it an answer broke off."""
+        """Whether the endpoint has marked the answer as complete; if not, it broke off."""
         self.is_done = False
         """Whether the stream has ended."""
 

@@ -41,8 +41,8 @@ SERVERS = (
 
 
 def check_address(value: str) -> str:
-    """Return the address of an endpoint. Raises InvalidInput when it is invalid, or link-local:
-    clouds serve the credentials of a machine there."""
+    """Return the address of an endpoint. Raises InvalidInput if it is invalid, link-local or
+    multicast: clouds serve a machine's credentials at a link-local address."""
     try:
         address = http_address(value.strip()).rstrip("/")
         host, port = urlsplit(address).hostname, urlsplit(address).port or 80

@@ -40,7 +40,7 @@ class MeasuredChatModel:
         return self._model.takes_tools
 
     def stream(self, request: ChatRequest) -> Iterator[ChatEvent]:
-        """Stream from the model, with its events and errors."""
+        """Yield the model's events, and raise its errors."""
         started = time.perf_counter()
         outcome, has_begun = metrics.CANCELLED, False
         try:
@@ -49,7 +49,7 @@ class MeasuredChatModel:
                     if not has_begun and not isinstance(event, Heartbeat):
                         has_begun = True
                         metrics.chat_began(self.provider, time.perf_counter() - started)
-                    # After these the reader is done, and closes the stream.
+                    # After one of these the consumer closes the stream.
                     if isinstance(event, (Abstained, SearchCall)):
                         outcome = metrics.OK
                     yield event

@@ -35,7 +35,7 @@ from portal.text.server_errors import MAX_READ_LENGTH, shown_error
 
 DEFAULT_MODEL = "gpt-4o-mini"
 
-# Interval of heartbeats while the endpoint is silent, at which a reader can leave.
+# Interval of heartbeats while the endpoint is silent; at each of them the consumer can stop.
 HEARTBEAT_S = 0.25
 _MAX_ATTEMPTS = 3
 _PAUSE_S = 0.2
@@ -62,8 +62,8 @@ _Item = ChatEvent | ChatUnavailable | None
 
 
 class OpenAIChatModel:
-    """A chat model over HTTP. An answer has `timeout_s`, its first word `first_token_timeout_s`;
-    before that, temporary failures are retried."""
+    """A chat model over HTTP. An answer may take `timeout_s`, its first word
+    `first_token_timeout_s`; until then, temporary failures are retried."""
 
     provider = "openai"
     only_quotes = False
@@ -89,7 +89,7 @@ class OpenAIChatModel:
             httpx.AsyncClient,
             headers=authorization(self._key),
             timeout=httpx.Timeout(None),
-            # Loading the machine's certificates is slow, so not during a question.
+            # Loads the machine's certificates now, because it is too slow during a question.
             verify=httpx.create_ssl_context(),
         )
         self._loop = EventLoop("chat", make_client)
@@ -267,7 +267,7 @@ class OpenAIChatModel:
         start = (await start_of(response, MAX_READ_LENGTH)).decode(errors="replace")
         said = self._said(start, request)
         if status in _REFUSES_TOOLS and request.can_search:
-            # It was rejected without tools as well, so they were not the reason.
+            # If it is rejected without tools as well, they were not the reason: offer them again.
             self._takes_tools = not self._takes_tools
             if not self._takes_tools:
                 raise _WorthRetrying(

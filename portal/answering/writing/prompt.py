@@ -25,7 +25,7 @@ from portal.text.counting.token_bound import token_bound
 SEARCH_TOOL = "search"
 # Enough for the instructions in every language, and about fifty tokens of the best chunk.
 MIN_TOKEN_BUDGET = 400
-_CODE_DIGITS = 12  # Digits alone, so that every code has as many tokens.
+_CODE_DIGITS = 12  # Only digits, so that every code has the same number of tokens.
 _MAX_TITLE_LENGTH = 160
 _MAX_SHORT_TITLE_TOKENS, _MAX_SHORT_LABEL_LENGTH = 24, 12
 _CUT = "…"
@@ -53,7 +53,7 @@ _NOTHING = "There are no passages: nothing was found. Say so."
 _LANGUAGES = {"zh": "Chinese, in the script of the question", "en": "English"}
 _ANY_LANGUAGE = "the language of the question"
 
-# What opens a role or a turn in the templates of chat models.
+# The beginning of a role or a turn in the templates of chat models.
 _TEMPLATE_SIGN = re.compile(
     r"<(?=[|｜])|\[(?=/?(?:INST|SYS)\])|<(?=</?SYS>|/?s>|(?:start|end)_of_turn>)", re.IGNORECASE
 )
@@ -71,8 +71,9 @@ class Prompt:
 def build(
     sources: Sequence[Source], *, language: str, token_budget: int = 2000, can_search: bool = False
 ) -> Prompt:
-    """Return the system message with whole chunks, as many of the first as fit; if the best does
-    not fit it is shortened. The message stays within a budget of MIN_TOKEN_BUDGET or more."""
+    """Return the system message with as many of the first chunks as fit. Chunks are whole, but the
+    first is shortened if it does not fit. The message stays within `token_budget` if that is at
+    least MIN_TOKEN_BUDGET."""
     code = _new_code()
     rules = _rules(language, code)
     if can_search:
@@ -107,7 +108,7 @@ def _rules(language: str, code: str) -> str:
 
 
 def in_parts(sources: Sequence[Source], *, language: str, token_budget: int) -> Iterator[Prompt]:
-    """Yield system messages that hold all sources together, in their order."""
+    """Yield system messages that together contain all sources, in order."""
     rest = list(sources)
     while rest:
         built = build(rest, language=language, token_budget=token_budget)
@@ -210,7 +211,7 @@ def tool_exchange(call: SearchCall, found: Sequence[Source]) -> list[dict[str, o
 
 
 def within_budget(turns: Sequence[Turn], token_budget: int) -> tuple[Turn, ...]:
-    """Return the last turns whose tokens fit, beginning with a question; always the very last.
+    """Return the last turns whose tokens fit, beginning with a question; at least the last turn.
 
     Markers of earlier answers are removed, because they number the sources of another register. So
     are control tokens of chat templates, which an answer may have from a document.

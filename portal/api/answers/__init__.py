@@ -1,1 +1,1 @@
-"""JSON of conversations and answers."""
+"""The JSON API for conversations and answers."""

@@ -1,4 +1,5 @@
-"""Serve an answer as server-sent events: ``delta``, ``citations``, ``done``, ``error``."""
+"""An answer as server-sent events: ``start``, ``search``, ``delta``, ``citations``, and finally
+``done`` or ``error``."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from portal.services.answers.streaming import AnswerStream
 
 
 def last_message(stream: AnswerStream) -> Message:
-    """Return the complete answer."""
+    """Consume the stream and return the complete answer. Raises PortalError if there is none."""
     for event in stream:
         if isinstance(event, AnswerFinished):
             return event.answer
@@ -31,7 +32,7 @@ def last_message(stream: AnswerStream) -> Message:
 
 
 def event_stream(stream: AnswerStream) -> Response:
-    """Yield the answer as it is written; a client that disconnects stops it."""
+    """Return the answer as it is written; it is stopped if the client disconnects."""
     return respond(stream, write=_lines, fail=_failure)
 
 

@@ -1,4 +1,4 @@
-"""Serve shared conversations, to their owners and to their readers."""
+"""Serve shared conversations to their owners and readers."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""JSON of documents and jobs."""
+"""The JSON API for documents, folders and jobs."""

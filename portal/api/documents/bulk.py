@@ -76,8 +76,8 @@ class UndoneModel(ResponseModel):
 def apply(json_data: BulkBody) -> BulkResultModel:
     """Change many documents.
 
-    Documents with these `ids`, or all that match. One statement changes those that you may change;
-    the others are listed. `read_again` accepts at most 1,000 failed documents.
+    Changes the documents with these `ids`, or all that match, in one statement. Documents that you
+    may not change are skipped and listed. `read_again` accepts at most 1,000 failed documents.
     """
     if (json_data.ids is None) == (json_data.matching is None):
         raise InvalidInput("provide either ids or matching, not both")
@@ -93,7 +93,7 @@ def apply(json_data: BulkBody) -> BulkResultModel:
 
 @blueprint.post("/<uuid:change_id>/undo")
 def undo(change_id: UUID) -> UndoneModel:
-    """Undo a change of many documents.
+    """Undo a change to many documents.
 
     Skips documents that you may no longer change or that were changed since. Possible once, within
     a day.

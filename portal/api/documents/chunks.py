@@ -1,4 +1,4 @@
-"""Chunks under the job that made them: list, read, add, delete."""
+"""Chunks under the job that created them: list, read, add, delete."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def list_chunks(job_id: UUID, query_data: schemas.ChunkQuery) -> schemas.ChunkLi
 
 
 @blueprint.post("", status_code=201, errors=(409,))
-# A hundred passages with their metadata, every character of them escaped.
+# Room for a hundred chunks with their metadata, even if every character is escaped.
 @accepts(max_kb=32 * 1024, max_values=50_000)
 def add_chunks(job_id: UUID, json_data: schemas.AddChunksBody) -> schemas.AddedChunksResponse:
     """Add passages to a document.
 
-    For those who may change the document. All are added or none; they can be searched and
+    Requires the right to change the document. Adds all passages or none; they can be searched and
     cited at once. 409 if a chunk_index is taken, or if the passages of this job are not the ones
     that are searched.
     """
@@ -68,8 +68,9 @@ def add_chunks(job_id: UUID, json_data: schemas.AddChunksBody) -> schemas.AddedC
 def delete_chunks(job_id: UUID, query_data: schemas.DeleteChunksQuery) -> schemas.DeletedResponse:
     """Delete a job's passages.
 
-    Permanently: searches no longer find the document by them. Its text, its file and quotations in
-    answers are kept. With `only_added` only passages added by programs are deleted.
+    They are deleted permanently, and searches no longer find the document by them. Its text, its
+    file and quotations in answers are kept. With `only_added`, only passages added by programs are
+    deleted.
     """
     deleted = chunks.delete_chunks(*context.caller(), job_id, only_added=query_data.only_added)
     return schemas.DeletedResponse(data=schemas.DeletedModel(deleted=deleted))

@@ -27,7 +27,7 @@ blueprint = ApiBlueprint(
     tag={"name": "Documents v1", "description": "Documents, search and answers with plain scores."},
 )
 
-# Programs compare with it, so it is the same in every language; `message` says why.
+# Programs compare answers with it, so it is the same in every language; `message` says why.
 ANSWER_UNAVAILABLE = "answer unavailable"
 
 
@@ -35,7 +35,7 @@ ANSWER_UNAVAILABLE = "answer unavailable"
 def list_documents(query_data: schemas.DocumentPageQuery) -> schemas.DocumentPageResponse:
     """List documents.
 
-    Newest first; only documents whose text `/v1/documents/{document_id}` returns.
+    Lists them newest first, and only those whose text `/v1/documents/{document_id}` returns.
     """
     page = library.list_documents(
         *context.caller(),
@@ -50,8 +50,8 @@ def list_documents(query_data: schemas.DocumentPageQuery) -> schemas.DocumentPag
 def get_document(document_id: UUID) -> schemas.StoredDocumentModel:
     """Get a document as stored.
 
-    Its title and its text as indexed. 404 for a document that has no text because it is still being
-    read or could not be read.
+    Returns its title and its text as indexed. 404 for a document without text, because it is still
+    being read or could not be read.
     """
     services, user = context.caller()
     summary = library.get_summary(services, user, document_id)
@@ -70,8 +70,8 @@ def search_by_address(query_data: schemas.DocumentSearchQuery) -> schemas.Docume
 def search(json_data: schemas.DocumentSearchBody) -> schemas.DocumentSearchResponse:
     """Search documents.
 
-    One hit per document, by its best passage. If the embedding model does not answer in time, only
-    keywords are searched: `degraded` is true and `reasons` says why.
+    Returns one hit per document, for its best passage. If the embedding model does not answer in
+    time, only keywords are searched: `degraded` is true and `reasons` says why.
     """
     scope = read_scope(json_data.scope)
     return _search(json_data.query, json_data.limit, json_data.weights, scope)
@@ -128,8 +128,8 @@ def _hit(hit: DocumentHit, query: str) -> schemas.DocumentHitModel:
 def answer(json_data: schemas.AnswerBody) -> schemas.AnswerResponse:
     """Answer a question.
 
-    From the best passage of each of the first `k` documents found. Nothing is stored. The hits are
-    returned even if the chat model gives no answer.
+    Answers from the best passage of each of the first `k` documents found. Nothing is stored. The
+    hits are returned even if the chat model gives no answer.
     """
     answered = single_answer.answer(
         *context.caller(),

@@ -95,7 +95,7 @@ def _model(folder_id: UUID) -> SourceModel:
 
 
 def _words(run: SyncRun) -> dict[str, Any]:
-    """Return what a run lists and why it failed, in the reader's language."""
+    """Return the listed changes of a run and its error, in the reader's language."""
     listed = [
         ListedChangeModel(
             change=change.change,
@@ -111,7 +111,7 @@ def _words(run: SyncRun) -> dict[str, Any]:
 def get_source(folder_id: UUID) -> SourceModel:
     """Get the source of a folder.
 
-    With what the last runs changed. 404 for a folder without a source.
+    Includes the changes of the last runs. 404 for a folder without a source.
     """
     return _model(folder_id)
 

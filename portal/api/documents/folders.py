@@ -1,4 +1,4 @@
-"""Folders: the tree in which documents lie."""
+"""The tree of folders that contain documents."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class NewFolderBody(RequestModel):
     name: CleanText = Field(
         min_length=1,
         max_length=MAX_FOLDER_NAME_CHARACTERS,
-        # Checked by the service, which says what a name is.
+        # Only described here: the service checks it, and explains which names are valid.
         json_schema_extra={"pattern": "[^/ ]"},
         description=_NAME,
     )
@@ -159,8 +159,8 @@ def _read_opened(folder_id: UUID) -> OpenedFolderModel:
 def list_folders(query_data: FolderQuery) -> FolderListModel:
     """List the folders in a folder.
 
-    Folders that you may see, by name. A folder below one that you may not see is listed at the top
-    level.
+    Lists the folders that you may see, by name. A folder below one that you may not see is listed
+    at the top level.
     """
     services, user = context.caller()
     if query_data.parent_id is not None:
@@ -185,7 +185,7 @@ def get_folder(folder_id: UUID) -> OpenedFolderModel:
 def change_folder(folder_id: UUID, json_data: FolderChangeBody) -> OpenedFolderModel:
     """Change a folder.
 
-    Its name, description and visibility. `GET …/sight` previews who gains and loses access.
+    Changes its name, description and visibility. `GET …/sight` previews who gains and loses access.
     """
     folders.change_folder(*context.caller(), folder_id, **json_data.model_dump())
     return _read_opened(folder_id)
@@ -195,7 +195,7 @@ def change_folder(folder_id: UUID, json_data: FolderChangeBody) -> OpenedFolderM
 def move_folder(folder_id: UUID, json_data: ParentBody) -> OpenedFolderModel:
     """Move a folder.
 
-    With everything below it.
+    Everything below it moves too.
     """
     folders.move_folder(*context.caller(), folder_id, json_data.parent_id)
     return _read_opened(folder_id)
@@ -206,7 +206,7 @@ def move_folder(folder_id: UUID, json_data: ParentBody) -> OpenedFolderModel:
 def preview_move(json_data: SightQuery) -> SightModel:
     """Preview who gains and loses access.
 
-    To documents that would be moved to a folder; nothing is changed.
+    The preview is for documents that would be moved to a folder; nothing is changed.
     """
     services, user = context.caller()
     target = BulkTarget(tuple(json_data.document_ids))
@@ -218,9 +218,9 @@ def preview_move(json_data: SightQuery) -> SightModel:
 def preview_change(folder_id: UUID, query_data: FolderChangeQuery) -> SightModel:
     """Preview who gains and loses access to a folder.
 
-    To the shared documents in it and below it, if it is opened, restricted, moved or deleted;
-    nothing is changed. A members-only folder that becomes `private` is hidden, but its shared
-    documents open as with `shared`: preview both with `access`.
+    The preview is for the shared documents in it and below it, if it is opened, restricted, moved
+    or deleted; nothing is changed. A members-only folder that becomes `private` is hidden, but its
+    shared documents open as with `shared`: preview both with `access`.
     """
     services, user = context.caller()
     if query_data.change == "move":
@@ -240,7 +240,7 @@ def list_members(folder_id: UUID) -> MemberListModel:
 
 @blueprint.put("/<uuid:folder_id>/members")
 def set_member(folder_id: UUID, json_data: MemberBody) -> MemberListModel:
-    """Add a member to a folder, or change the role.
+    """Add a member to a folder, or change their role.
 
     Takes effect while the folder's visibility is `members`. 404 for an unknown user or group.
     """
@@ -268,7 +268,7 @@ def _members(folder_id: UUID) -> MemberListModel:
 def delete_folder(folder_id: UUID, query_data: DeleteFolderQuery) -> RemovedFolderModel:
     """Delete a folder.
 
-    With the folders below it; `documents` says what happens to the documents.
+    The folders below it are deleted too; `documents` decides what happens to their documents.
     """
     is_trash = query_data.documents == "trash"
     removed = folders.delete_folder(*context.caller(), folder_id, trash_documents=is_trash)

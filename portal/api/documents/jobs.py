@@ -45,7 +45,7 @@ def get_job(job_id: UUID) -> ListedJobModel:
 def cancel(document_id: UUID) -> DocumentModel:
     """Cancel processing a document.
 
-    What is stored already is kept for a retry and is not searched.
+    Everything stored so far is kept for a retry, but is not searched.
     """
     jobs.cancel(*context.caller(), document_id)
     return _document(document_id)
@@ -65,7 +65,7 @@ def retry(document_id: UUID) -> DocumentModel:
 def retry_failed() -> RetriedResponse:
     """Retry all failed documents.
 
-    For administrators, those of all users. Includes new versions and re-read files, but not
+    For administrators, retries those of all users. Includes new versions and re-read files, but not
     cancelled ones. Skips documents whose file the owner has in another document.
     """
     return RetriedResponse(count=jobs.retry_failed(*context.caller()))

@@ -108,7 +108,7 @@ def _model(summary: DocumentSummary, job: Job | None) -> schemas.DocumentModel:
 
 
 def document_model(summary: DocumentSummary) -> schemas.DocumentModel:
-    """Return a document as in lists, with its last job."""
+    """Return a document as it is listed, with its last job."""
     return _model(summary, _jobs([summary]).get(summary.id))
 
 
@@ -148,10 +148,10 @@ def describe_upload(spec: dict[str, Any]) -> None:
 def upload_documents() -> schemas.UploadResponse:
     """Upload documents.
 
-    `file` may be repeated: all files are accepted, or none. With `Idempotency-Key` a repeated
+    `file` may be repeated: all files are accepted, or none. With `Idempotency-Key`, a repeated
     request gets the same response and stores nothing twice. 413 `quota_exceeded` beyond the quota,
-    with `details` `{size_bytes, used_bytes, limit_bytes}`. Without `visibility` documents are
-    shared, in a private folder private.
+    with `details` `{size_bytes, used_bytes, limit_bytes}`. Without `visibility`, documents are
+    shared, or private in a private folder.
     """
     files = sent_files(N_("send the document as multipart form data, in `file`"))
     title = request.form.get("title")
@@ -182,7 +182,7 @@ def upload_documents() -> schemas.UploadResponse:
         target.path,
     )
     answer = store_once(store, files, *values)
-    # An answer that was kept for this key may be of an older version, which knew none of these.
+    # An answer stored for this key may be from an older version, without these fields.
     added: dict[str, Any] = {
         "job": None,
         "warnings": [],

@@ -1,4 +1,4 @@
-"""Serve notifications about the user's documents."""
+"""Serve notifications about the user's documents and account, and about shared conversations."""
 
 from __future__ import annotations
 
@@ -97,8 +97,8 @@ class ReadResponse(ResponseModel):
 def list_notifications(query_data: NotificationQuery) -> NotificationListResponse:
     """List your notifications.
 
-    One for each of your documents that became ready or failed, newest first. Listing does not mark
-    them as shown.
+    Newest first: documents that became ready or failed, sign-ins from new devices or by a recovery
+    code, and conversations shared with you. Listing does not mark them as shown.
     """
     services, user = context.caller()
     page = notifications.list_notifications(
@@ -117,7 +117,7 @@ def list_notifications(query_data: NotificationQuery) -> NotificationListRespons
 def mark_read(json_data: ReadBody) -> ReadResponse:
     """Mark notifications as read.
 
-    Notifications with these ids, or all. Ids of other users' notifications are ignored.
+    Marks those with these ids, or all. Ids of other users' notifications are ignored.
     """
     services, user = context.caller()
     notifications.mark_read(services, user, None if json_data.all else json_data.ids)

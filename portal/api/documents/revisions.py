@@ -36,9 +36,9 @@ def add_revision(document_id: UUID) -> UploadedModel:
     """Upload a new version of a document.
 
     The current text is searched until the new one is ready and replaces it; it stays readable for
-    its citations. A version that is being read is superseded. With `is_duplicate` the document
-    already has this file and nothing was queued; if it is the current version, a pending one is
-    withdrawn. 409 when another document of the owner has this file.
+    its citations. A version that is still being read is superseded. `is_duplicate` means that the
+    document already has this file and nothing was queued; if it is the current version, a pending
+    one is withdrawn. 409 if another document of the owner has this file.
     """
     files = sent_files(N_("send the new version as multipart form data, in `file`"))
     if len(files) > 1:
@@ -58,7 +58,7 @@ def list_revisions(
 ) -> schemas.RevisionListResponse:
     """List the revisions of a document.
 
-    All texts that are or were searched, with the files they were read from.
+    Lists all texts that are or were searched, with the files they were read from.
     """
     page = revisions.list_revisions(
         *context.caller(), document_id, cursor=query_data.cursor, limit=query_data.limit
@@ -101,8 +101,8 @@ def get_differences(
 ) -> schemas.DifferencesResponse:
     """Compare two revisions.
 
-    By lines, and by words within changed lines; text far from any change is `folded`. Long
-    differences are returned in parts; 413 if the texts are too long to compare, 503 while others
+    Compares lines, and words within changed lines; text far from any change is `folded`. Long
+    differences are returned in parts. 413 if the texts are too long to compare, 503 while others
     are being compared.
     """
     compared = revisions.compare(*context.caller(), document_id, number, against=query_data.against)

@@ -103,7 +103,7 @@ class AllBody(RequestModel):
 def list_defaults(query_data: SwitchQuery) -> DefaultList:
     """List your document switches.
 
-    All documents visible to you; those without a switch are on.
+    Lists all documents visible to you; those without a switch are on.
     """
     page = selections.list_switches(
         *context.caller(),

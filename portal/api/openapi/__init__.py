@@ -1,8 +1,8 @@
-"""Complete the OpenAPI document by rules that hold for all views and models.
+"""Complete the OpenAPI document by rules for all views and models.
 
-A new endpoint is complete by default: its security, errors, headers, identity and examples follow
-from its route and its models. What is left to say is its docstring, and errors that no rule can
-know (`portal.api.blueprint`).
+A new endpoint is complete by default: its security, errors, headers, id and examples follow from
+its route and its models. A view adds only its docstring, and errors that no rule can know
+(`portal.api.blueprint`).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ INFO = {
     "contact": {"name": "The Portal authors"},
     "license": {"name": "MIT", "identifier": "MIT"},
 }
-# Relative to the address of this document, which is cached: the Host header of the first request
-# must not be shown to later clients.
+# Relative, since the document is cached: later clients must not see the Host header of the first
+# request.
 SERVERS = [{"url": "/", "description": "the portal that serves this document"}]
 
 
 def init_app(app: Flask) -> None:
-    """Keep APIFlask from adding errors that the portal does not give."""
+    """Keep APIFlask from adding errors that the portal does not return."""
     for name in ("AUTO_404_RESPONSE", "AUTO_VALIDATION_ERROR_RESPONSE", "AUTO_AUTH_ERROR_RESPONSE"):
         app.config[name] = False
 

@@ -61,14 +61,14 @@ def add_shared(spec: dict[str, Any]) -> None:
 
 
 def _drop_field_titles(schema: dict[str, Any]) -> None:
-    """Drop the titles that pydantic makes of the names of fields."""
+    """Drop the titles that pydantic derives from field names."""
     for field in schema.get("properties", {}).values():
         field.pop("title", None)
 
 
 def name_schemas(spec: dict[str, Any]) -> None:
-    """Give a model one name wherever it is used: APIFlask keeps a copy for each model around it,
-    such as `SearchResponse.ResultModel`, and a generated client would have them all."""
+    """Give each model one name. APIFlask adds a copy for each model that contains it, such as
+    `SearchResponse.ResultModel`, and a generated client would have all of them."""
     schemas = spec.get("components", {}).get("schemas", {})
     bodies: dict[str, set[str]] = {}
     for name, schema in schemas.items():

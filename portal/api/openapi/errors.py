@@ -25,7 +25,7 @@ from portal.errors import (
     verbatim,
 )
 
-# One error a status, as it would read: the classes themselves, so that no example can drift.
+# One error per status. They are real errors, so that the examples cannot become outdated.
 EXAMPLES: tuple[PortalError, ...] = (
     MalformedRequest("invalid cursor"),
     NotSignedIn(),
@@ -56,7 +56,7 @@ def add(responses: dict[str, Any], route: Route, has_input: bool, has_body: bool
         response = responses[code]
         response.setdefault("description", ERROR_WORDS[int(code)])
         if code == "414":
-            # The web server refuses it, before anything knows what was asked for.
+            # The web server refuses the request before the application sees it.
             response["content"] = {"text/html": {"schema": {"type": "string"}}}
             continue
         content = response.setdefault("content", {}).setdefault("application/json", {})

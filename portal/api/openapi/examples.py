@@ -1,7 +1,7 @@
-"""Generate examples from the schemas, so that they cannot drift apart.
+"""Generate examples from the schemas, so that the two cannot differ.
 
-A field's own example (`Field(examples=[…])`) comes first. Else it follows from the field's type
-and, for words and figures that need some sense, from its name.
+A field's own example (`Field(examples=[…])`) comes first. Otherwise the example follows from the
+field's type and, for words and numbers that should make sense, from its name.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def example_of(schema: dict[str, Any], schemas: dict[str, Any], name: str = "") 
 
 
 def _resolve(schema: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema that a reference names; keys beside the reference win."""
+    """Resolve a reference; keys beside the reference take precedence."""
     while "$ref" in schema:
         beside = {key: value for key, value in schema.items() if key != "$ref"}
         schema = {**schemas[schema["$ref"].removeprefix(SCHEMAS)], **beside}

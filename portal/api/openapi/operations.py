@@ -14,9 +14,9 @@ _LIMIT_HEADERS = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Res
 
 
 def complete(operation: dict[str, Any], route: Route, schemas: dict[str, Any]) -> None:
-    """Add what the view does not say itself."""
+    """Add everything that the view does not declare itself."""
     operation["operationId"] = _operation_id(route)
-    # OpenAPI 3.1 lets a bearer scheme name what a token must be allowed.
+    # In OpenAPI 3.1, a bearer scheme may list the scopes that a token needs.
     operation["security"] = [] if route.is_public else [{"bearer": [route.scope]}]
     _complete_parameters(operation, route)
     has_input = "requestBody" in operation or any(
@@ -28,7 +28,7 @@ def complete(operation: dict[str, Any], route: Route, schemas: dict[str, Any]) -
 
 
 def _operation_id(route: Route) -> str:
-    """Return family and view, such as `knowledge_search`, with the method where a view has
+    """Return the family and the view, such as `knowledge_search`, and the method if the view has
     several."""
     name = route.endpoint.replace("_api.", "_").replace(".", "_")
     return f"{name}_{route.method}" if route.shares_view else name

@@ -34,7 +34,7 @@ class Route:
 
 
 def list_routes(app: Flask) -> Iterator[Route]:
-    """Yield every method of every rule, with its path as OpenAPI writes it."""
+    """Yield every method of every rule, with its path in OpenAPI's notation."""
     for rule in app.url_map.iter_rules():
         view = app.view_functions[rule.endpoint]
         marks = marks_of(view)

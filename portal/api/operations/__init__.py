@@ -1,1 +1,1 @@
-"""JSON for operators."""
+"""The JSON API for operators and administrators."""

@@ -24,7 +24,7 @@ _DATE_AND_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d")
 
 
 def _refuse_number(value: Any) -> Any:
-    """Refuse numbers, which pydantic would take for seconds since 1970."""
+    """Refuse numbers, which pydantic would parse as seconds since 1970."""
     if isinstance(value, str) and not _DATE_AND_TIME.match(value):
         raise PydanticCustomError("datetime_parsing", "takes a date and time")
     return value
@@ -91,8 +91,8 @@ class AuditListResponse(ResponseModel):
 def list_audit_log(query_data: AuditQuery) -> AuditListResponse:
     """List the audit log.
 
-    Who did what to accounts, tokens, documents and settings, when and from where; latest first.
-    Administrators only.
+    Shows who did what to accounts, tokens, documents and settings, when and from where; latest
+    first. Administrators only.
     """
     chosen = AuditFilter(
         event=query_data.event,

@@ -18,7 +18,7 @@ from portal.services.operations.reports import scraping
 
 
 class LiveBody(ResponseModel):
-    """The process answers."""
+    """The process is alive."""
 
     status: Literal["ok"]
     live: Literal[True]
@@ -133,7 +133,7 @@ blueprint = ApiBlueprint("ops", __name__, tag=_TAG)
 
 @blueprint.record_once
 def _announce(state: BlueprintSetupState) -> None:
-    """Log at the start of each process what searches use."""
+    """Log what searches use when the process starts."""
     starting.announce(state.app.extensions["portal"])
 
 
@@ -240,9 +240,9 @@ def _may_read_metrics() -> bool:
 def show_metrics() -> Response:
     """Get metrics for Prometheus.
 
-    Of all processes of this portal, cached for a second. For administrators and the bearer token in
-    `PORTAL_METRICS__TOKEN`. `PORTAL_METRICS__FROM_THIS_MACHINE` and `PORTAL_METRICS_PUBLIC` open it
-    further.
+    They cover all processes of this portal and are cached for a second. Open to administrators and
+    to the bearer token in `PORTAL_METRICS__TOKEN`. `PORTAL_METRICS__FROM_THIS_MACHINE` and
+    `PORTAL_METRICS_PUBLIC` open them further.
     """
     body, media_type = scraping.exposition(context.services(), request.headers.get("Accept", ""))
     return Response(body, content_type=media_type)

@@ -1,1 +1,1 @@
-"""JSON of tokens."""
+"""The JSON API for accounts, groups, sessions and tokens."""

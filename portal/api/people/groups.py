@@ -25,7 +25,7 @@ class NewGroupBody(RequestModel):
     name: CleanText = Field(
         min_length=1,
         max_length=MAX_GROUP_NAME_CHARACTERS,
-        # Checked by the service, which says what a name is.
+        # Only described here: the service checks it, and explains which names are valid.
         json_schema_extra={"pattern": "[^ ]"},
         description="unique among groups, ignoring case",
     )
@@ -111,7 +111,7 @@ def change_group(group_id: UUID, json_data: GroupChangeBody) -> OpenedGroupModel
 def delete_group(group_id: UUID) -> None:
     """Delete a group.
 
-    Its members lose the access that it gave them, at once.
+    Its members immediately lose the access that it gave them.
     """
     groups.delete_group(*context.caller(), group_id)
 

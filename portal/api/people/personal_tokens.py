@@ -89,7 +89,7 @@ def create_token(json_data: TokenBody) -> CreatedTokenModel:
 def revoke_token(token_id: UUID) -> None:
     """Revoke a personal access token.
 
-    At once. Requires a token from signing in; any token can end itself with `POST
-    /api/auth/revoke`.
+    It stops working at once. Requires a token from signing in; any token can end itself with
+    `POST /api/auth/revoke`.
     """
     sessions.revoke_personal_token(context.services(), context.session_user(), token_id)

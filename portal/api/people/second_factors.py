@@ -126,7 +126,7 @@ def remove_passkey(passkey_id: UUID) -> None:
 def replace_recovery_codes() -> RecoveryCodesModel:
     """Replace the recovery codes.
 
-    Ten new ones; the old ones stop working. Requires a recent sign-in.
+    Returns ten new ones; the old ones stop working. Requires a recent sign-in.
     """
     codes = recovery_codes.replace(context.services(), context.session_user())
     return RecoveryCodesModel(recovery_codes=list(codes))

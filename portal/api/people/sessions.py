@@ -41,7 +41,7 @@ class SessionList(ResponseModel):
 def list_sessions() -> SessionList:
     """List your sessions.
 
-    Sign-ins of browsers and programs.
+    Includes sign-ins of browsers and of programs.
     """
     listed = sessions.list_sessions(context.services(), context.require_signed_in())
     return SessionList(
@@ -53,7 +53,8 @@ def list_sessions() -> SessionList:
 def end_others() -> None:
     """End all other sessions.
 
-    At once, in every process. Personal access tokens are kept. Requires a token from signing in.
+    They end at once, in every process. Personal access tokens are kept. Requires a token from
+    signing in.
     """
     context.session_user()
     sessions.end_other_sessions(context.services(), context.require_signed_in())
@@ -63,6 +64,6 @@ def end_others() -> None:
 def end_session(session_id: UUID) -> None:
     """End a session.
 
-    At once, in every process. Requires a token from signing in.
+    It ends at once, in every process. Requires a token from signing in.
     """
     sessions.end_session(context.services(), context.session_user(), session_id)

@@ -1,4 +1,4 @@
-"""Serve accounts: administration, and deleting one's own."""
+"""Serve accounts: their administration, and deletion of one's own."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def reset_password(user_id: UUID) -> PasswordResetModel:
 def end_sessions(user_id: UUID) -> None:
     """End all sessions of a user.
 
-    At once, in every process. Personal access tokens are kept.
+    They end at once, in every process. Personal access tokens are kept.
     """
     sessions.end_sessions_of(*context.caller(), user_id)
 
@@ -124,9 +124,9 @@ def end_sessions(user_id: UUID) -> None:
 def delete_user(user_id: UUID, query_data: UserDeletion) -> None:
     """Delete an account.
 
-    With its conversations, saved searches, tokens and settings, all or nothing. Folders and the
-    sources they follow go to the new owner; `trash` and `purge` end sources. `transfer` is 404 for
-    an unknown user, and 422 from your own account or to the account itself. 409 for the last
+    Also deletes its conversations, saved searches, tokens and settings, all or nothing. Folders and
+    their sources go to the new owner; `trash` and `purge` end sources. `transfer` is 404 for an
+    unknown user, and 422 from your own account or to the account itself. 409 for the last
     administrator.
     """
     account_deletion.delete_account(

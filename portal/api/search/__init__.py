@@ -1,1 +1,1 @@
-"""JSON of search."""
+"""The JSON API for search."""

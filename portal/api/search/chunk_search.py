@@ -51,7 +51,7 @@ _FUSIONS = {name: fusion for fusion, name in _METHODS.items()}
 def search_semantic(json_data: schemas.SemanticBody) -> schemas.SemanticResponse:
     """Search passages by meaning.
 
-    By cosine similarity, highest first. The query is plain text, without operators.
+    Ranks by cosine similarity, highest first. The query is plain text, without operators.
     """
     query = _semantic_query(json_data)
     found = chunk_search.by_meaning(*context.caller(), query)
@@ -65,8 +65,8 @@ def search_semantic(json_data: schemas.SemanticBody) -> schemas.SemanticResponse
 def search_batch(json_data: schemas.BatchBody) -> schemas.BatchResponse:
     """Search passages by meaning, in a batch.
 
-    Each query is answered as by /semantic; one invalid query refuses all. They share the time limit
-    of one search: queries that exceed it are listed in `errors`, with empty results.
+    Each query is answered as by /semantic; if one is invalid, all are refused. They share the time
+    limit of one search: queries that exceed it are listed in `errors`, with empty results.
     """
     queries = [_semantic_query(body) for body in json_data.queries]
     found = chunk_search.each_by_meaning(*context.caller(), queries)
@@ -87,7 +87,7 @@ def search_batch(json_data: schemas.BatchBody) -> schemas.BatchResponse:
 def search_text(json_data: schemas.TextBody) -> schemas.TextResponse:
     """Search passages by keywords.
 
-    By BM25, best first.
+    Ranks by BM25, best first.
     """
     query = json_data.query
     if json_data.fuzzy and query.isascii() and len(query.strip()) < _MIN_FUZZY_LENGTH:
@@ -159,7 +159,7 @@ def search_hybrid(json_data: schemas.HybridBody) -> schemas.HybridResponse:
 def search_similar(chunk_id: UUID, query_data: schemas.SimilarQuery) -> schemas.SimilarResponse:
     """Find similar passages.
 
-    By cosine similarity to the passage's vector, excluding the passage itself.
+    Ranks by cosine similarity to the passage's vector, excluding the passage itself.
     """
     found = chunk_search.similar(
         *context.caller(),

@@ -126,7 +126,7 @@ Weight = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
 Component = Annotated[float, Field(allow_inf_nan=False)]
 
 
-# Just one of the two; generators of clients lose a model that says so by oneOf.
+# Exactly one of the two. Not by `oneOf`, since client generators drop models that use it.
 _ONE_QUESTION: JsonDict = {
     "if": {"required": ["query_text"], "properties": {"query_text": {"type": "string"}}},
     "then": {"properties": {"query_vector": {"type": "null"}}},
@@ -250,7 +250,7 @@ def _require_text(query: str) -> None:
         raise ValueError(N_("the query has no visible characters; enter a question"))
 
 
-# --- what they answer -----------------------------------------------------------------------------
+# --- responses ------------------------------------------------------------------------------------
 
 
 class FoundModel(ResponseModel):

@@ -1,4 +1,4 @@
-"""Bodies of searches by the knowledge API."""
+"""Bodies of searches in the knowledge API."""
 
 from __future__ import annotations
 

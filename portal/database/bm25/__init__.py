@@ -43,8 +43,8 @@ from portal.database.cancelling import cancelled_when
 from portal.database.extensions import pg_textsearch_version, read_extensions
 from portal.domain import locks
 
-# Chunks that are indexed before the portal serves, .4 ms each. A larger index is dropped and built
-# by a worker, and searches go by meaning until then.
+# Chunks that are indexed before the portal serves, at .4 ms each. A larger index is dropped and
+# built by a worker; until then, searches are semantic only.
 MAX_ROWS_AT_START = 10_000
 # How often a process that waits for another's rebuild asks for the lock.
 _RETRY_S = 0.1
@@ -73,10 +73,10 @@ def rebuild_after_start(
     engine: Engine, parameters: Parameters | None = None, *, max_rows: int | None = None
 ) -> Bm25State:
     """Rebuild each index that has other parameters, has not been rebuilt since the server started,
-    or counts chunks that do not exist. Processes that start together do it once: the others wait
-    and find it done, or continue without it where it is large. An index with more than `max_rows`
-    is dropped instead, for `repair`: with the statistics of another start it accepts no writes.
-    While a long reader keeps it from being dropped it stays as it is."""
+    or counts chunks that do not exist. If several processes start together, one rebuilds and the
+    others wait, or continue without the index if it is large. An index with more than `max_rows`
+    is dropped instead, for `repair`: with the statistics of another start it accepts no writes. If
+    a long reader keeps it from being dropped, it stays as it is."""
 
     def is_small(connection: Connection) -> bool:
         return not any(has_more_rows(connection, index, max_rows) for index in INDEXES)
@@ -124,10 +124,10 @@ def repair(
     *,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Bm25State:
-    """Repair each index if it is missing, the server has restarted or it does not answer, and
-    return the state; `absent` where the server does not offer pg_textsearch. Searches continue
-    meanwhile. Cheap when nothing is wrong: call it on a timer. Raises Cancelled once `should_stop`
-    returns True; the next call begins again."""
+    """Repair each index that is missing, does not answer, or is from before a restart of the
+    server, and return the state; `absent` if the server does not offer pg_textsearch. Searches
+    continue meanwhile. Cheap when nothing is wrong: call it on a timer. Raises Cancelled once
+    `should_stop` returns True; the next call starts over."""
     return worst([_repair(engine, index, parameters, should_stop) for index in INDEXES])
 
 
@@ -144,7 +144,7 @@ def _repair(
         ):
             return state
     with _connect_alone(engine, waits=lambda _: False) as connection:
-        if connection is None:  # Another worker may be at it.
+        if connection is None:  # Another worker may be repairing it.
             return state
         with cancelled_when(connection, should_stop):
             return _repair_alone(connection, index, parameters)
@@ -170,8 +170,8 @@ def _repair_alone(connection: Connection, index: Bm25Index, parameters: Paramete
 
 
 def _refuses_writes(connection: Connection, index: Bm25Index, state: Bm25State) -> bool:
-    """Return whether a large index is of another start of the server. To rebuild it would take
-    minutes; without it chunks can be written meanwhile."""
+    """Return whether the index is large and from another start of the server. Rebuilding it would
+    take minutes; without it, chunks can be written meanwhile."""
     return (
         state.needs_guard
         and not state.is_of_this_start
@@ -180,7 +180,7 @@ def _refuses_writes(connection: Connection, index: Bm25Index, state: Bm25State) 
 
 
 def _restore_extension(connection: Connection) -> bool:
-    """Install the extension again; return False where it is not permitted or not preloaded."""
+    """Install the extension again; return False if that is not permitted or it is not preloaded."""
     try:
         connection.execute(text("CREATE EXTENSION IF NOT EXISTS pg_textsearch"))
     except DBAPIError as error:
@@ -197,8 +197,8 @@ def _connect_alone(
     """Open a connection without transactions, for concurrent rebuilds, under their lock; None if
     another process has it and this one does not wait.
 
-    The lock is asked for again and again: a statement that waited for it would have a snapshot,
-    for whose end a concurrent build waits. That is a deadlock, and the build fails at its end."""
+    The lock is polled: a statement that waited for it would hold a snapshot, and a concurrent build
+    waits for older snapshots to end. That would be a deadlock, in which the build fails."""
     locking, key = text("SELECT pg_try_advisory_lock(:key)"), {"key": locks.KEYWORD_INDEX}
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         while not connection.execute(locking, key).scalar():

@@ -20,7 +20,7 @@ from portal.database.extensions import FIRST_DURABLE_PG_TEXTSEARCH, pg_textsearc
 @dataclass(frozen=True)
 class Bm25Index:
     """A BM25 index on the column `terms` of a table, and the order of its rows, newest first. Its
-    count of rows may be off by a share of them and by `count_slack`."""
+    count of rows may be off by a share of the rows plus `count_slack`."""
 
     name: str
     table: str
@@ -33,8 +33,8 @@ ALL_CHUNKS = Bm25Index("ix_document_chunks_bm25", "document_chunks", "created_at
 SHARED_CHUNKS = Bm25Index("ix_shared_chunks_bm25", "shared_chunks", "ctid DESC", 0)
 INDEXES = (ALL_CHUNKS, SHARED_CHUNKS)
 STATE_TABLE = "bm25_index_state"
-# Searches queue behind a drop that waits for a long reader of the table, such as a backup, so it
-# waits for a moment only and tries again.
+# Searches queue behind a drop that waits for a long reader of the table, such as a backup, so a
+# drop only waits for a moment and tries again.
 _DROP_TIMEOUT_MS = 100
 _DROP_ATTEMPTS = 20
 _DROP_RETRY_S = 0.5
@@ -45,7 +45,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Bm25State:
-    """The state of an index; `absent` if there is none that can be used."""
+    """The state of an index; `absent` if there is no usable one."""
 
     state: State
     version: str | None = None
@@ -90,13 +90,13 @@ _RECORD = f"""
 
 
 def read_state(connection: Connection) -> Bm25State:
-    """Return the worse state of both indexes, from the record of the last rebuild and the server's
-    start."""
+    """Return the worse state of the two indexes, from the record of the last rebuild and the
+    server's start."""
     return worst([read_index_state(connection, index) for index in INDEXES])
 
 
 def worst(states: Sequence[Bm25State]) -> Bm25State:
-    """Return the first of the states with the lowest usability."""
+    """Return the least usable of the states; of equals, the first."""
     return min(states, key=lambda state: _WORST_FIRST.index(state.state))
 
 
@@ -184,7 +184,7 @@ def _build(connection: Connection, index: Bm25Index, statement: str) -> None:
 
 
 def drop(connection: Connection, index: Bm25Index) -> bool:
-    """Drop an index and what interrupted builds left of it; return False if their table was being
+    """Drop an index and the leftovers of interrupted builds; return False if the table was being
     read at each attempt."""
     return drop_each(connection, index.name, *_leftovers(index))
 
@@ -214,8 +214,8 @@ def _drop_one(connection: Connection, name: str) -> bool:
 
 
 def _leftovers(index: Bm25Index) -> tuple[str, str]:
-    """Return the names of what interrupted concurrent builds left, which slows every write or
-    refuses it."""
+    """Return the names of indexes that interrupted concurrent builds leave behind, which slow down
+    or refuse every write."""
     return f"{index.name}_ccnew", f"{index.name}_ccold"
 
 

@@ -1,4 +1,4 @@
-"""A probe of a BM25 index: whether it finds what is there, and counts it."""
+"""A probe of a BM25 index: whether it finds an existing chunk, and counts them all."""
 
 from __future__ import annotations
 
@@ -84,7 +84,8 @@ def probe(connection: Connection, index: Bm25Index = ALL_CHUNKS) -> Probe:
 
 
 def _term_of_newest_chunk(connection: Connection, index: Bm25Index) -> str | None:
-    """Return the longest word of a chunk in the table's last pages, where new ones go."""
+    """Return the longest word of a chunk in the table's last pages, where new chunks go, or of any
+    chunk if those have none."""
     last_pages = f"""
         SELECT terms FROM {index.table}
          WHERE terms <> '' AND ctid >= format('(%s,0)', greatest(0,

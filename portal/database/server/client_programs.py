@@ -32,7 +32,7 @@ _OF_THE_SERVER = re.compile(r"\d+; \d+ \d+ (COMMENT - )?(SCHEMA|EXTENSION) ")
 def find_program(name: str, *, major: int, over_tls: bool = False) -> tuple[Path, str]:
     """Return the path and version of a `pg_dump` or `pg_restore` of this major version or a newer
     one: the portal's own or the first on PATH. The portal's own has no TLS, and would send a dump
-    in plain or fail. Raises BackupRefused where there is none."""
+    unencrypted or fail. Raises BackupRefused if there is none."""
     candidates: list[Path] = []
     if not over_tls:
         with suppress(ServerSetup):
@@ -61,7 +61,7 @@ def _version(program: Path) -> str | None:
 @contextmanager
 def dumped(program: Path, conninfo: str, *, schema: str, snapshot: str) -> Iterator[IO[bytes]]:
     """Yield a dump of a schema as of an exported snapshot, in pg_dump's custom format. Raises
-    BackupRefused at the end where pg_dump fails: the output is incomplete then."""
+    BackupRefused at the end if pg_dump failed: the output is then incomplete."""
     where, secrets = _connection(conninfo)
     command = [
         *(str(program), "--format=custom", "--compress=1", "--encoding=UTF8"),
@@ -99,7 +99,7 @@ def functions_in(contents: str, schema: str) -> set[str]:
 def script_of(
     program: Path, dump: IO[bytes], *, section: str, use_list: Path
 ) -> Iterator[IO[bytes]]:
-    """Yield the SQL of one section of a dump. Raises BackupRefused at the end where the dump is
+    """Yield the SQL of one section of a dump. Raises BackupRefused at the end if the dump is
     incomplete."""
     command = [str(program), "--file=-", f"--section={section}", f"--use-list={use_list}"]
     command += ["--no-owner", "--no-privileges", "--no-tablespaces", "--no-security-labels"]
@@ -109,7 +109,8 @@ def script_of(
 
 
 def _connection(conninfo: str) -> tuple[str, dict[str, str]]:
-    """Return the connection arguments, and those that must not show in a list of processes."""
+    """Return the connection string without the password, which must not show in a list of
+    processes, and an environment variable with it."""
     parts = {k: str(v) for k, v in conninfo_to_dict(conninfo).items() if v is not None}
     password = parts.pop("password", None)
     return make_conninfo("", **parts), {"PGPASSWORD": password} if password else {}

@@ -18,7 +18,7 @@ PORT = 5432  # Only names the socket file: the server listens on no network addr
 
 # pg_hba.conf. `peer` needs no password that could leak from an environment or a file, and without a
 # network address there is nothing to attack by guessing.
-# "all" databases do not include replication, which replicas and pg_basebackup connect for.
+# "all" databases do not include replication, which replicas and pg_basebackup need.
 ACCESS_TEXT = (
     "# Written by the portal at every start.\n"
     "local all all peer map=portal\n"
@@ -28,7 +28,7 @@ _INCLUDE_LINE = f"include_if_exists '{SETTINGS_FILE}'"
 
 
 def pg_textsearch_prefix() -> Path | None:
-    """Return the directory of a package with pg_textsearch for this machine; None where there is
+    """Return the directory of a package with pg_textsearch for this machine; None if there is
     none."""
     spec = importlib.util.find_spec("pgserver")
     if spec is None or spec.origin is None:
@@ -91,7 +91,7 @@ def server_settings(
         "timezone": "UTC",
         "log_timezone": "UTC",
         "log_line_prefix": "%m [%p] ",
-        # Without the values that DETAIL quotes, such as a name that is taken.
+        # Leaves out the values that DETAIL quotes, such as a name that is taken.
         "log_error_verbosity": "terse",
         "lc_messages": "C",
         **_shared_memory_type(maintenance + 64 * MIB),

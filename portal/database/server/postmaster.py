@@ -35,8 +35,8 @@ def read_postmaster(cluster: Path) -> Postmaster | None:
 
 
 def running_postmaster(cluster: Path) -> Postmaster | None:
-    """Return the server that really runs this cluster: its pid may have passed to another
-    program."""
+    """Return the server that really runs this cluster: the recorded pid may belong to another
+    program by now."""
     recorded = read_postmaster(cluster)
     if recorded is None:
         return None

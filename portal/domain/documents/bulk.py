@@ -33,7 +33,7 @@ class BulkTarget:
 
 
 class BulkCounts(NamedTuple):
-    """How many documents of a target the user sees, and how many of them may change."""
+    """How many documents of a target the user sees, and how many of those they may change."""
 
     total_count: int
     editable_count: int
@@ -50,8 +50,9 @@ class SkippedDocument:
 
 @dataclass(frozen=True, slots=True)
 class BulkResult:
-    """What was done. `change_id` undoes it, None where nothing can be undone. `skipped` has the
-    first of `skipped_count`; ids that the user may not see are counted as missing."""
+    """The result of a bulk change. `change_id` is for undoing it, None if nothing can be undone.
+    `skipped` has the first of `skipped_count` documents; ids that the user may not see count as
+    missing."""
 
     change_id: UUID | None
     changed_count: int
@@ -62,7 +63,7 @@ class BulkResult:
 
 @dataclass(frozen=True, slots=True)
 class BulkReport:
-    """A result as it is read again later."""
+    """A stored result, for showing it later."""
 
     action: BulkAction
     result: BulkResult

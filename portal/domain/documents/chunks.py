@@ -12,7 +12,7 @@ from uuid import UUID
 MAX_CHUNKS_ADDED = 100
 MAX_CONTENT_CHARACTERS = 20_000
 MAX_METADATA_CHARACTERS = 16_000
-# Room is left for those that are numbered after the last.
+# Leaves room for chunks that are numbered after the last one.
 MAX_CHUNK_INDEX = 1_000_000_000
 
 
@@ -23,7 +23,7 @@ class ChunkOrder(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobChunk:
-    """A chunk. `has_embedding` is for the active model."""
+    """A chunk with its job. `has_embedding` is about the active model."""
 
     id: UUID
     job_id: UUID

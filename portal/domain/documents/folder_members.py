@@ -29,7 +29,8 @@ class FolderMember:
 @dataclass(frozen=True, slots=True)
 class AccessChange:
     """Who gains and loses access to documents by moving, deleting or changing folders. With `opens`
-    all users gain it, with `closes` all but `keeps` lose it; else users and groups are named."""
+    all users gain it, with `closes` all but `keeps` lose it; otherwise `gains` and `loses` name
+    users and groups."""
 
     document_count: int
     opens: bool = False

@@ -7,7 +7,7 @@ from enum import StrEnum
 from uuid import UUID
 
 MAX_FOLDER_NAME_CHARACTERS = 100
-# Deeper trees are neither shown nor walked well.
+# Deeper trees are hard to show and to walk.
 MAX_DEPTH = 20
 
 
@@ -65,7 +65,7 @@ class OpenedFolder:
 
 @dataclass(frozen=True, slots=True)
 class FolderPath:
-    """A folder by its name and those above it, for choosing one."""
+    """A folder with its name and the names of the folders above it, from the top."""
 
     id: UUID
     names: tuple[str, ...]

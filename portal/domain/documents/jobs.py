@@ -20,7 +20,7 @@ class JobStatus(StrEnum):
 
 UNFINISHED = frozenset({JobStatus.QUEUED, JobStatus.PROCESSING})
 ENDED_WITHOUT_TEXT = frozenset({JobStatus.FAILED, JobStatus.CANCELLED})
-"""It can be tried again."""
+"""The statuses of jobs that can be retried."""
 
 
 class JobStage(StrEnum):
@@ -33,8 +33,8 @@ class JobStage(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Job:
     """The progress of a job: `done` of `total` pages or chunks, 0 of 0 before they are counted.
-    `attempts` does not count attempts that made room for others. `failure` is why the last attempt
-    ended; with `retry_at` the next one is due then."""
+    `attempts` does not count attempts that made room for other jobs. `failure` is why the last
+    attempt ended; `retry_at` is when the next one is due."""
 
     id: UUID
     document_id: UUID
@@ -53,7 +53,7 @@ class Job:
 @dataclass(frozen=True, slots=True)
 class ListedJob:
     """A job in a list, with its document. `can_retry` if it ended without a text, is the newest of
-    its document, and might end otherwise."""
+    its document, and a retry might succeed."""
 
     job: Job
     title: str
@@ -63,7 +63,7 @@ class ListedJob:
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """Numbers of documents in the queue, and since when the first one waits."""
+    """Numbers of documents in the queue, and since when the first one has been waiting."""
 
     queued: int
     processing: int

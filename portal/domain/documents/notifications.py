@@ -15,11 +15,11 @@ MANY_IN_WORK = 5
 MAX_HELD_S = 300.0
 """Announce an unfinished import in part after this time."""
 FEW_HELD_S = 15.0
-"""The same where few documents are unfinished: most end within it."""
+"""The same while few documents are unfinished: most finish within this time."""
 MAX_NAMED = 2
 """Documents of a batch that are named one by one. More are reported as one, by their counts."""
 MAX_UNREAD_COUNTED = 100
-"""Above it, the exact number does not matter."""
+"""Above this, the exact number does not matter."""
 
 
 class NotificationKind(StrEnum):
@@ -37,8 +37,8 @@ OF_ACCOUNT = (NotificationKind.NEW_DEVICE, NotificationKind.RECOVERY_CODE)
 
 
 class FailedUpdate(StrEnum):
-    """What failed while an earlier text is still searched: a new version, or reading the file
-    again."""
+    """The update that failed while an earlier text stays searchable: a new version, or reading the
+    file again."""
 
     VERSION = "version"
     REREAD = "reread"
@@ -50,8 +50,8 @@ class Notification:
     document and a job; `details` of a new device are `program`, `platform` and `address`, of a used
     recovery code `left`, of a shared conversation `conversation`, its id, and `owner`, a name.
 
-    `failure` is the reason, `beside` is set if an earlier text is still searched, `warnings` tell
-    what could not be read. `read_at` is None until the user opened it or marked it read.
+    `failure` is the reason, `beside` is set if an earlier text is still searched, `warnings` say
+    what could not be read. `read_at` is None until the user opens it or marks it read.
     """
 
     id: UUID
@@ -70,9 +70,9 @@ class Notification:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Jobs that were in work at the same time: how many documents became ready and how many failed.
-    `latest` is the notification that came last. A small batch (`is_named`) is listed
-    once for each notification, which is then its `latest`."""
+    """Jobs that were unfinished at the same time: how many documents became ready and how many
+    failed. `latest` is the newest notification. A small batch (`is_named`) is listed once for each
+    notification, which is then its `latest`."""
 
     latest: Notification
     ready: int
@@ -88,9 +88,9 @@ class Batch:
 class NotificationState:
     """Counts of a user's notifications.
 
-    `unread`, and what a list shows of those, `unread_rows`, are counted up to MAX_UNREAD_COUNTED;
-    `in_work`, the user's unfinished documents, up to MANY_IN_WORK. `waiting_s` is the age of the
-    oldest undelivered one, None if all were delivered.
+    `unread`, and `unread_rows`, the rows of a list that show them, are counted up to
+    MAX_UNREAD_COUNTED; `in_work`, the user's unfinished documents, up to MANY_IN_WORK. `waiting_s`
+    is the age of the oldest undelivered one, None if all were delivered.
     """
 
     unread: int = 0
@@ -100,7 +100,7 @@ class NotificationState:
 
     @property
     def is_due(self) -> bool:
-        """Return whether to show them now: those of several documents are collected."""
+        """Return whether to show them now, or to collect those of several documents first."""
         if self.waiting_s is None:
             return False
         if not self.in_work:

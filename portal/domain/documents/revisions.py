@@ -10,15 +10,15 @@ from portal.domain.documents import MediaType
 from portal.domain.documents.jobs import JobStatus
 
 MAX_NUMBER = 2**31 - 1
-"""As far as an integer of PostgreSQL goes."""
+"""The maximum of PostgreSQL's integer type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A text that is or was searched. `sha256` and `size_bytes` are of its file; `uploaded_by` is
-    empty if the account is gone. `previous` is the number of the one searched before; numbers may
-    have gaps. With `is_reread` the file is that of the previous revision. The numbers of changed
-    characters are None where the texts were not compared."""
+    """A text that is or was searched. `sha256` and `size_bytes` are those of its file;
+    `uploaded_by` is empty if the account is gone. `previous` is the number of the revision searched
+    before it; numbers may have gaps. With `is_reread` the file is that of the previous revision.
+    The counts of changed characters are None if the texts were not compared."""
 
     id: UUID
     number: int
@@ -41,8 +41,8 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class UnreadVersion:
-    """A version begun after the searchable text that is queued, being read, failed or cancelled.
-    With `is_reread` its file is that of the present text."""
+    """A version that is newer than the searchable text, and queued, being read, failed or
+    cancelled. With `is_reread` its file is that of the current text."""
 
     status: JobStatus
     file_name: str

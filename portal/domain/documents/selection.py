@@ -1,4 +1,4 @@
-"""Selection of documents by switches, of documents and folders, of users and conversations."""
+"""Selection of documents by switches on documents and folders, per user and per conversation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SelectionSource(StrEnum):
 
 
 class Decision(NamedTuple):
-    """Whether something is on, the tier that decides, and the folder if it is one's switch."""
+    """Whether something is on, the tier that decides, and the folder if a folder's switch does."""
 
     enabled: bool
     source: SelectionSource
@@ -29,7 +29,7 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FolderState:
-    """What the nearest switch at or above a place says. `name` is None of a folder that the user
+    """The nearest switch of a folder at or above a place. `name` is None for a folder that the user
     may not see."""
 
     folder_id: UUID
@@ -38,8 +38,8 @@ class FolderState:
 
 
 class EnabledCounts(NamedTuple):
-    """How many documents in a folder and below are on, of those that the user may see and that can
-    be read."""
+    """How many documents in a folder and below are on, out of the readable ones that the user may
+    see."""
 
     enabled_count: int
     total_count: int
@@ -47,9 +47,9 @@ class EnabledCounts(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switch:
-    """The switches of a document or a folder. `user_default` and `override` are its own, None where
-    a tier has none; `override` is also None outside a conversation. The next are those of the
-    nearest folder. `in_scope` is None in a conversation without a scope."""
+    """The switches of a document or a folder. `user_default` and `override` are its own, None if
+    not set; `override` is also None outside a conversation. `folder_default` and `folder_override`
+    are those of the nearest folder. `in_scope` is None in a conversation without a scope."""
 
     user_default: bool | None
     override: bool | None = None
@@ -98,7 +98,8 @@ class DocumentSwitch(Switch):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderSwitch(Switch):
-    """The switches of a folder. `counts` is None where its documents were not counted."""
+    """The switches of a folder. `counts` is None if they were not counted, or there are no
+    documents."""
 
     folder_id: UUID
     name: str
@@ -107,12 +108,12 @@ class FolderSwitch(Switch):
 
     @property
     def is_on(self) -> bool:
-        """Return whether any of its documents is on; without documents, what its switches say."""
+        """Return whether any of its documents is on; without counts, whether its switches are."""
         return self.counts.enabled_count > 0 if self.counts else self.enabled
 
     @property
     def has_exceptions(self) -> bool:
-        """Return whether documents in it have another state than its switches say."""
+        """Return whether some of its documents differ from its switches."""
         if self.counts is None:
             return False
         return self.counts.enabled_count != (self.counts.total_count if self.enabled else 0)
@@ -120,8 +121,8 @@ class FolderSwitch(Switch):
 
 @dataclass(frozen=True, slots=True)
 class AskScope:
-    """What a question is about: these documents, what lies in these folders, and what has one of
-    these tags."""
+    """The scope of a question: these documents, those in these folders, and those with one of these
+    tags."""
 
     documents: tuple[UUID, ...] = ()
     folders: tuple[UUID, ...] = ()
@@ -156,7 +157,7 @@ class NamedScope(NamedTuple):
 
     @property
     def parts(self) -> list[tuple[str, UUID | str, str]]:
-        """Return the kind, id and name of each, folders first."""
+        """Return the kind, id and name of each part, folders first."""
         return [
             *(("folder", *folder) for folder in self.folders),
             *(("document", *document) for document in self.documents),

@@ -14,20 +14,20 @@ from portal.domain.documents import Failure
 from portal.errors import PortalError
 
 MAX_ADDRESS_CHARACTERS = 20_000
-"""Of a list of web pages; that of one place is shorter."""
+"""For a list of web pages; other addresses have a lower limit."""
 MIN_EVERY_MINUTES = 5
 MAX_EVERY_MINUTES = 7 * 24 * 60
 MAX_LISTED = 200
-"""Changes of each kind that are listed of one run; all are counted."""
+"""Changes of each kind listed per run; all are counted."""
 MAX_RUNS_KEPT = 20
-"""Runs of a source that changed something."""
+"""Per source, of the runs that changed something."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceItem:
-    """A file of a source. `path` is its identity, and what users see; `stamp` changes with the
-    file, or is empty if only reading it can tell. `below` are the folders between the tied one and
-    its document."""
+    """A file of a source. `path` identifies it, also to users; `stamp` changes with the file, or is
+    empty if only reading it shows a change. `below` is the path from the synchronised folder to
+    that of its document."""
 
     path: str
     stamp: str = ""
@@ -37,8 +37,8 @@ class SourceItem:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The files of a source. What lies below an unreadable path is unknown, not gone; so is all
-    that an incomplete listing leaves out. `refused` are files that are not taken, with the
+    """The files of a source. Files below an unreadable path are unknown, not gone, and so are files
+    missing from an incomplete listing. `refused` are files that are not imported, with the
     reason."""
 
     items: Sequence[SourceItem]
@@ -59,13 +59,13 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """A file that says the same as before, and the stamp to compare with next time."""
+    """A file whose content is the same as before, and the stamp to compare with next time."""
 
     stamp: str
 
 
 class Source(Protocol):
-    """What a folder is synchronised with."""
+    """A source that a folder is synchronised with."""
 
     def list_items(self) -> Listing:
         """Return all files. Raises SourceUnavailable."""
@@ -73,7 +73,7 @@ class Source(Protocol):
     def open(
         self, item: SourceItem, known: str | None
     ) -> AbstractContextManager[Opened | Unchanged]:
-        """Open a file that was listed, unless it says the same as at the stamp `known`. Raises
+        """Open a listed file, unless its content is the same as at the stamp `known`. Raises
         OSError, PageUnavailable, and PageGone for one that the source removed."""
 
 
@@ -95,7 +95,7 @@ class ListedChange:
 
 @dataclass(frozen=True, slots=True)
 class SyncRun:
-    """The outcome of a run. With `failure` it ended early, and nothing was removed."""
+    """The outcome of a run. With a `failure` it ended early, and nothing was removed."""
 
     added: int = 0
     changed: int = 0
@@ -119,7 +119,7 @@ class PastRun:
 
 @dataclass(frozen=True, slots=True)
 class FolderSource:
-    """The source of a folder. Its documents belong to the owner, whose rights it needs."""
+    """The source of a folder. Its documents belong to the owner, with whose rights it runs."""
 
     folder_id: UUID
     owner_id: UUID

@@ -65,7 +65,7 @@ class Block:
         )
 
     def as_json(self) -> list[Any]:
-        """Return what `from_json` reads; compact, since texts may have a hundred thousand items."""
+        """Return compact JSON for `from_json`: texts may have a hundred thousand items."""
         values = [self.kind.value, self.start, self.end]
         if self.kind is BlockKind.TABLE:
             return [*values, self.body, list(self.header), self.caption, list(self.bars)]
@@ -89,7 +89,7 @@ class Block:
 
 def blocks_within(blocks: Sequence[Block], start: int, end: int) -> tuple[Block, ...]:
     """Return the parts of these blocks between two positions, counted from the first. An image
-    belongs to the text above it, the first ones to the text below."""
+    belongs to the text above it, or to the text below if there is none above."""
     return tuple(b.within(start, end) for b in blocks if _is_within(b, start, end))
 
 

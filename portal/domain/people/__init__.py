@@ -17,7 +17,7 @@ class TokenKind(StrEnum):
     REFRESH = "refresh"
     PERSONAL = "personal"
     OUTSIDE = "outside"
-    """Of the issuer that the settings name; its row is made when it is first used."""
+    """From the issuer in the settings; its row is created on first use."""
 
 
 class Scope(StrEnum):
@@ -29,19 +29,19 @@ class Scope(StrEnum):
 
 
 SCOPES = tuple(Scope)
-"""From the least to the most."""
+"""From the lowest to the highest."""
 
 
 def with_implied(scopes: Iterable[Scope]) -> frozenset[Scope]:
-    """Return these scopes with the lesser ones: write includes read, admin includes both."""
+    """Return these scopes with the lower ones: write includes read, admin includes both."""
     highest = max(map(SCOPES.index, scopes), default=-1)
     return frozenset(SCOPES[: highest + 1])
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A user, as use cases see them. `is_admin` is what applies now: a token without the scope
-    `admin` makes an ordinary user of an administrator."""
+    """A user, as use cases see them. `is_admin` is what applies now: with a token without the scope
+    `admin`, an administrator is an ordinary user."""
 
     id: UUID
     name: str
@@ -49,8 +49,8 @@ class User:
     language: str | None = None
     preferred_domain: str | None = None
     device_known_since: datetime | None = field(default=None, compare=False)
-    """When the device of this session was first used; None where that is not known. A notice of a
-    new device is not for that device to read."""
+    """When the device of this session was first used; None if unknown. Notifications about a new
+    device are not shown on that device."""
 
 
 def require_admin(user: User) -> None:
@@ -76,7 +76,7 @@ class SignInMethod(StrEnum):
     RECOVERY_CODE = "recovery_code"
     OIDC = "oidc"
     OIDC_MFA = "oidc_mfa"
-    """At the provider, which said that it asked for two factors."""
+    """At the provider, which reported that it asked for two factors."""
     OPERATOR = "operator"
     """Access to the server: tokens of the command line."""
 
@@ -96,8 +96,8 @@ class Client:
 @dataclass(frozen=True, slots=True)
 class VerifiedUser:
     """A user who has just proved who they are, by at least one method. `credentials` is a digest of
-    what they proved it against. A session starts only if it is still the same, so that a password
-    reset also stops sign-ins in progress."""
+    the credentials they were checked against. A session starts only if it is unchanged, so that a
+    password reset also stops sign-ins in progress."""
 
     id: UUID
     name: str
@@ -126,7 +126,7 @@ class AuthenticatedSession:
 
 @dataclass(frozen=True, slots=True)
 class SessionSummary:
-    """A live session in its user's list."""
+    """An active session in its user's list."""
 
     id: UUID
     kind: SessionKind

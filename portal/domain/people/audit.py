@@ -121,7 +121,7 @@ class AuditEntry:
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
     """A filter of entries. `user` is the name of the actor, of the subject, or one that was tried
-    at sign-in. `text` stands in the name, the title, the address, the browser or the request's id.
+    at sign-in. `text` occurs in the name, the title, the address, the browser or the request's id.
     `since` is inclusive, `until` is not."""
 
     event: AuditEvent | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# In this order: each of these browsers also names those after it.
+# The order matters: the user agent of a browser may also name those further down.
 _BROWSERS = (
     ("Edg", "Edge"),
     ("OPR", "Opera"),
@@ -41,7 +41,7 @@ class Device:
 
 
 def parse_device(user_agent: str) -> Device:
-    """Parse a user agent. It is what the client claims, no proof."""
+    """Parse a user agent. It is only what the client claims to be."""
     platform = _first(_PLATFORMS, user_agent)
     if user_agent.startswith("Mozilla/"):
         return Device(_first(_BROWSERS, user_agent), platform)

@@ -39,7 +39,7 @@ class Passkey:
 
 @dataclass(frozen=True, slots=True)
 class SecondFactors:
-    """The second factors of an account. Recovery codes alone are none."""
+    """The second factors of an account. Recovery codes alone do not count as one."""
 
     totp: Totp | None = None
     passkeys: tuple[Passkey, ...] = ()

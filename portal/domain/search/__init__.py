@@ -12,7 +12,7 @@ from portal.domain.search.metadata_filter import MetadataFilter
 
 MAX_QUERY_CHARACTERS = 4096
 MAX_RESULTS = 100
-# A result's confidence is judged against this many of the chunks nearest to the question.
+# A result's confidence is judged against this many of the chunks nearest to the query.
 NEAREST_COMPARED = 31
 
 
@@ -51,7 +51,7 @@ class Fusion(StrEnum):
 
 
 class Normalisation(StrEnum):
-    """How weighted fusion brings both scores to one scale: not at all, by the range of the
+    """How weighted fusion puts both scores on one scale: not at all, by the range of the
     candidates, or by the scores of unrelated text."""
 
     RAW = "raw"
@@ -60,8 +60,8 @@ class Normalisation(StrEnum):
 
 
 class Unit(StrEnum):
-    """The unit of which a search shows the best chunk only: near-identical text, a document, or
-    each chunk."""
+    """The unit that has at most one hit, its best chunk: near-identical text, a document, or a
+    single chunk."""
 
     TEXT = "text"
     DOCUMENT = "document"
@@ -69,7 +69,7 @@ class Unit(StrEnum):
 
 
 class KeywordBackend(StrEnum):
-    """The ranking of words: BM25 by pg_textsearch, cover density by tsvector, or none."""
+    """The ranking of keywords: BM25 with pg_textsearch, cover density with tsvector, or none."""
 
     PG_TEXTSEARCH = "pg_textsearch"
     TSVECTOR = "tsvector"
@@ -98,8 +98,8 @@ class Weights:
 
 
 class Parts(NamedTuple):
-    """The parts of a score: one of each leg, that of a preferred domain, and that of words that
-    stand together or, in another language, are translated."""
+    """The parts of a score: one for each leg, one for a preferred domain, and one for words that
+    are adjacent or, in another language, translated."""
 
     vector: float = 0.0
     text: float = 0.0
@@ -184,14 +184,14 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """A chunk found. `score` orders and is the sum of `parts`; `confidence` in [0, 1] is the
-    calibrated probability that the chunk is relevant, `vector_score` its cosine, `bm25` its BM25
-    and `text_score` that as a share of the best. `highlights` are spans of `excerpt`. Ranks count
-    from 1 in each leg, None where the leg did not find it; `page_label` is printed on the page
-    where that is not its number; `matched_words` are words of the query as written in the chunk;
-    `context` are the caption and the header of the table whose rows the chunk begins with;
-    `has_header` if the excerpt begins with the header of a table;
-    `duplicate_count` counts near-identical chunks that it stands for."""
+    """A chunk found. `score` orders hits and is the sum of `parts`; `confidence` in [0, 1] is the
+    calibrated probability that the chunk is relevant, `vector_score` its cosine, and `text_score`
+    its `bm25` as a share of the best. `highlights` are spans of `excerpt`. Ranks count from 1 in
+    each leg, None if the leg did not find it; `page_label` is the label printed on the page, if
+    that is not its number; `matched_words` are words of the query as written in the chunk;
+    `context` has the caption and the header of the table whose rows the chunk begins with;
+    `has_header` if the excerpt begins with the header of a table; `duplicate_count` counts
+    near-identical chunks that it stands for."""
 
     document_id: UUID
     chunk_id: UUID
@@ -234,9 +234,9 @@ class UsedParameters:
 
 @dataclass(frozen=True, slots=True)
 class SearchOutcome:
-    """Hits, best first. `search_method` is what ran; `degraded` has codes of what was left out
-    (``embedder_unavailable``, ``keyword_incomplete``). The counts are of all hits of each leg.
-    `used` is None if nothing was searched."""
+    """Hits, best first. `search_method` is the mode that ran; `degraded` has codes for what was
+    left out (``embedder_unavailable``, ``keyword_incomplete``). The counts are of all hits of each
+    leg. `used` is None if nothing was searched."""
 
     query: str
     hits: tuple[SearchHit, ...]

@@ -25,8 +25,8 @@ class FusionMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """The scope of a search: one job, a metadata filter, the switches of a conversation,
-    and what it is about."""
+    """The limits of a search: one job, a metadata filter, the switches of a conversation, and a
+    scope."""
 
     job_id: UUID | None = None
     metadata: MetadataFilter | None = None
@@ -82,7 +82,7 @@ class FoundChunk:
 
 @dataclass(frozen=True, slots=True)
 class FoundChunks:
-    """Chunks, best first; `degraded` has codes of what the search did without, `used` its
+    """Chunks, best first; `degraded` has codes for what was left out of the search, `used` its
     parameters."""
 
     items: tuple[FoundChunk, ...]

@@ -1,4 +1,4 @@
-"""Codes of what a search was left without, beside those of errors (`EmbedderUnavailable.code`)."""
+"""Codes for what was left out of a search, besides those of errors (`EmbedderUnavailable.code`)."""
 
 MODEL_NOT_INDEXED = "model_not_indexed"
 KEYWORD_UNAVAILABLE = "keyword_unavailable"

@@ -10,7 +10,7 @@ from portal.domain.documents import DocumentStatus, Failure
 
 
 class MissingReason(StrEnum):
-    """The reasons in order: the first that holds is given."""
+    """The reasons, in order: the first that applies is given."""
 
     IN_TRASH = "in_trash"
     NOT_READY = "not_ready"
@@ -25,7 +25,7 @@ class MissingReason(StrEnum):
     DUPLICATE_OF = "duplicate_of"
     RANKED = "ranked"
     NO_WORD_IN_COMMON = "no_word_in_common"
-    # It is there: no absence at all.
+    # The document is among the results after all.
     IN_RESULTS = "in_results"
 
 

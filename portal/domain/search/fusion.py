@@ -1,7 +1,7 @@
 """Fusion of both legs of a search into one order.
 
-The portal's own search, programs' collections and `semantic_search` over any backend use it. A
-fusion gives each offer two parts, one per leg, whose sum is its score: a page shows exactly what
+It is used by the portal's own search, programs' collections and `semantic_search` over any backend.
+A fusion gives each offer two parts, one per leg, whose sum is its score: a page shows exactly what
 was added up. A new fusion is one function and one entry in `FUSIONS`. docs/retrieval-quality.md has
 the measurements.
 """
@@ -18,13 +18,13 @@ from portal.domain.search import NO_PARTS, Fusion, Normalisation, Parts, Weights
 
 RRF_K = 60  # Cormack, Clarke and Büttcher, SIGIR 2009.
 
-# The weight of adjacent words as a share of the weight of words, which translated ones have whole,
-# and how many of the best are compared, however many are wanted (docs/retrieval-quality.md).
+# The weight of adjacent words as a share of the keyword weight, which translated words get in full,
+# and how many of the best chunks are compared, whatever the limit (docs/retrieval-quality.md).
 PROXIMITY = 2 / 3
 MAX_COMPARED_BY_PROXIMITY = 20
 
-# However large `domain_boost` is set, a chunk never passes one that is better by more than this
-# share of that one's score: such a chunk is no near-equal.
+# However large `domain_boost` is, a chunk never passes a better one whose merit is higher by more
+# than this share of it: such chunks are not near-equals.
 _NEAR_EQUAL = 0.1
 # Places that a preferred chunk may gain, so that the first results do not depend on how many more
 # were fetched.
@@ -32,9 +32,9 @@ MAX_PLACES_GAINED = 10
 
 
 class Offer(NamedTuple):
-    """A chunk found by a leg, with its rank in each leg from 1, None where a leg did not find it.
+    """A chunk found by a leg, with its rank in each leg from 1, None if that leg did not find it.
     `cosine` is to the query, `likeness` to the corrected query; None without a vector. `bm25` is 0
-    where the keyword leg did not find it."""
+    if the keyword leg did not find it."""
 
     id: str
     vector_rank: int | None = None
@@ -78,13 +78,13 @@ class Ranking:
 
 
 Measure = Callable[[Sequence[Offer], Scale], list[float]]
-# What each leg adds to the score of each offer: (vector, text). Plain tuples, of which a search
+# What each leg adds to the score of each offer: (vector, text). Plain tuples, because a search
 # makes hundreds and shows ten.
 LegParts = list[tuple[float, float]]
 PartsOf = Callable[[Sequence[Offer], Ranking, Scale], LegParts]
 
 
-# --- what each leg says of an offer ---------------------------------------------------------------
+# --- scores of the legs ---------------------------------------------------------------------------
 
 
 def cosines(offers: Sequence[Offer], _scale: Scale = Scale()) -> list[float]:
@@ -98,7 +98,7 @@ def relative_bm25(offers: Sequence[Offer], _scale: Scale = Scale()) -> list[floa
 
 
 def calibrated_likeness(offers: Sequence[Offer], scale: Scale) -> list[float]:
-    """Return likeness in units of what unrelated text reaches for this query."""
+    """Return likeness relative to what unrelated text reaches for this query; at most 1."""
     low, width = scale.low, scale.width
     return [min(1.0, ((one.likeness or 0.0) - low) / width) for one in offers]
 
@@ -111,7 +111,7 @@ def faded_bm25(offers: Sequence[Offer], scale: Scale) -> list[float]:
 
 
 def fading(offers: Iterable[Offer], scale: Scale) -> float:
-    """Return how much words count, in [0, 1], by how much of the query the best match has."""
+    """Return how much words count, in [0, 1], depending on how well the best match fits."""
     best = max([one.bm25 for one in offers], default=0.0)
     return min(1.0, best / scale.text_floor) ** 2 if scale.text_floor else 1.0
 
@@ -173,8 +173,8 @@ _AS_SHOWN = _add_weighted(cosines, relative_bm25)
 def fuse(
     offers: Sequence[Offer], ranking: Ranking, scale: Scale = Scale(), limit: int | None = None
 ) -> list[Ranked]:
-    """Order the offers of two legs, best first; ties by cosine, then by id. With a `limit`, return
-    only so many."""
+    """Order the offers of two legs, best first; ties by cosine, then by id. Return at most `limit`,
+    if given."""
     if not offers:
         return []
     if ranking.as_shown and ranking.fusion is Fusion.WEIGHTED:
@@ -201,7 +201,7 @@ def _in_order(
 ) -> list[Ranked]:
     """Sort by score. A chunk less like the query than unrelated text loses score; with `is_floored`
     a score never falls below 0."""
-    # By plain tuples: each search sorts some hundred offers.
+    # Plain tuples sort fast: each search sorts some hundred offers.
     keys = [
         (-(vector + text), 2.0 if one.cosine is None else -one.cosine, one.id, place)
         for place, (one, (vector, text)) in enumerate(zip(offers, parts, strict=True))
@@ -236,8 +236,8 @@ def add_proximity(
 
 
 def merits(offers: Sequence[Offer], ranking: Ranking, scale: Scale) -> dict[str, float]:
-    """Return the values by id that chunks are compared by when a domain is preferred. The same in
-    every fusion, since ranks differ by one between an answer and an unrelated chunk."""
+    """Return the merit of each chunk by id, for comparing chunks when a domain is preferred. It is
+    the same in every fusion, since ranks of an answer and an unrelated chunk may differ by one."""
     compared = replace(ranking, weights=ranking.weights.as_shares())
     parts = FUSIONS[Fusion.WEIGHTED, Normalisation.CALIBRATED](offers, compared, scale)
     return {one.id: sum(its) for one, its in zip(offers, parts, strict=True)}
@@ -247,8 +247,8 @@ def prefer(
     ranked: Sequence[Ranked], preferred: Container[str], merits: Mapping[str, float], boost: float
 ) -> list[Ranked]:
     """Return the order after preferred chunks have passed their near-equals. A preferred chunk
-    passes those above it that are better by no more than `boost` and by no more than a tenth of
-    their own merit. The score that it gains is its part `domain`."""
+    passes those above it that are better by at most `boost` and by at most a tenth of their own
+    merit. The score that it gains is its part `domain`."""
     order: list[Ranked] = []
     for one in ranked:
         order.append(one)

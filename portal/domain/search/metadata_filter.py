@@ -28,7 +28,7 @@ from portal.errors import InvalidInput
 
 MAX_CONDITIONS = 64
 MAX_MEMBERS = 100
-# Of all conditions together: each chunk that is left is compared with every one.
+# In all conditions together: each remaining chunk is compared with every value.
 MAX_VALUES = 400
 MAX_NESTING = 6
 MAX_KEYS = 8
@@ -112,8 +112,8 @@ def parse_filter(
     max_values: int = MAX_VALUES,
     max_conditions: int = MAX_CONDITIONS,
 ) -> MetadataFilter | None:
-    """Return the filter that parsed JSON means; None for an empty one. Without `dotted`, `a.b` is
-    the name of one field. Raises InvalidInput, which names the mistake."""
+    """Return the filter that parsed JSON describes; None for an empty one. Without `dotted`, `a.b`
+    is the name of one field. Raises InvalidInput, which names the mistake."""
     if value is None:
         return None
     if isinstance(value, list):
@@ -151,7 +151,7 @@ def _combine(parts: Sequence[MetadataFilter]) -> MetadataFilter:
     return parts[0] if len(parts) == 1 else All(tuple(parts))
 
 
-# --- the two ways to write one --------------------------------------------------------------------
+# --- the two notations ----------------------------------------------------------------------------
 
 
 def _from_list(conditions: Sequence[Any]) -> list[MetadataFilter]:

@@ -11,7 +11,7 @@ MAX_SAVED = 100
 MAX_NAME_CHARACTERS = 100
 MAX_VALUE_CHARACTERS = 1000
 NAMES = ("q", "mode", "folder", "tag", "type", "owner", "domain", "days", "meta", "fuzzy")
-"""What a saved search may say, under the names of the address of the page of search."""
+"""The arguments of a saved search, named as in the URL of the search page."""
 
 
 @dataclass(frozen=True, slots=True)

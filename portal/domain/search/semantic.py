@@ -1,4 +1,4 @@
-"""The port of `semantic_search`: its results, and what it needs of a backend."""
+"""The port of `semantic_search`: its results, and the backend that it needs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SemanticResult:
 @dataclass(frozen=True, slots=True)
 class SemanticOutcome:
     """Results, best first. `method` is what ran: ``dense``, ``sparse``, ``hybrid``, or ``none`` for
-    an empty query; `degraded` has codes of what was left out."""
+    an empty query; `degraded` has codes for what was left out."""
 
     results: tuple[SemanticResult, ...]
     method: Literal["dense", "sparse", "hybrid", "none"]
@@ -47,8 +47,8 @@ class SemanticOutcome:
 
 @dataclass(frozen=True, slots=True)
 class HybridStatus:
-    """Whether searches in a backend are hybrid; the reason if they were requested to be and are
-    not."""
+    """Whether searches in a backend are hybrid, and the reason if that was requested but is not
+    possible."""
 
     backend: str
     is_requested: bool
@@ -83,7 +83,7 @@ class SemanticBackend(Protocol):
     def name(self) -> str: ...
 
     def why_no_sparse(self) -> str | None:
-        """Return a code for why there is no keyword search; None where there is."""
+        """Return a code for why there is no keyword search; None if there is."""
 
     def dense(
         self, query_vector: Vector, limit: int, content_type: str | None
@@ -100,12 +100,12 @@ class SemanticBackend(Protocol):
 
 
 class ChunkBackend(SemanticBackend, Protocol):
-    """A store of a program's chunks. Ids, texts and metadata arrive cleaned, and every chunk to
+    """A store of a program's chunks. Ids, texts and metadata have been cleaned, and every chunk to
     write has its vector."""
 
     def upsert(self, chunks: Sequence[SemanticChunk]) -> None:
-        """Store chunks of distinct ids; each replaces the one with its id. Raises ValueError for
-        what cannot be stored."""
+        """Store chunks with distinct ids; each replaces the one with its id. Raises ValueError for
+        chunks that cannot be stored."""
 
     def get(self, ids: Sequence[str] | None, page: Page) -> list[SemanticChunk]:
         """Return the chunks with these ids, or all, in order of first insertion."""

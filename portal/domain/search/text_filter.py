@@ -2,9 +2,10 @@
 
 ::
 
-{"$contains": "vacation"} {"$and": [{"$contains": "leave"}, {"$not_contains": "sick"}]}
+    {"$contains": "vacation"}
+    {"$and": [{"$contains": "leave"}, {"$not_contains": "sick"}]}
 
-Letter by letter: case and script count.
+Text is compared letter by letter: case and script matter.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ MAX_WORDS_LENGTH = 4000
 
 
 def parse_text_filter(value: Any) -> TextFilter | None:
-    """Return the filter that parsed JSON means; None for an empty one. Raises InvalidInput, which
-    names the mistake."""
+    """Return the filter that parsed JSON describes; None for an empty one. Raises InvalidInput,
+    which names the mistake."""
     return None if value is None or value == {} else _parse(value, MAX_NESTING)
 
 

@@ -2,10 +2,10 @@
 
 Two faults of embedding models are corrected in the question's vector; stored data stays the same:
 
-- *Hubs.* Some chunks are near every question. Subtracting half of the mean question takes
-  away what all questions share, and with it most of what makes those chunks near.
+- *Hubs.* Some chunks are near every question. Subtracting half of the mean question removes
+  what all questions share, and with it most of what makes those chunks near.
 - *Languages.* A Chinese question is nearer to any Chinese chunk than to the English one that
-  answers it. Taking the direction from English to Chinese out of the question ends that: in a
+  answers it. Removing the direction from English to Chinese from the question ends that: in a
   corpus of both languages nDCG@10 across languages rises from .02 to .77.
 
 The measurements are in docs/retrieval-quality.md.
@@ -110,7 +110,7 @@ class Calibration:
     def _fits_length(self, dimensions: int) -> bool:
         """Return whether the background has vectors of this length.
 
-        An endpoint may have returned others when it was embedded.
+        The endpoint may have returned another length when the background was embedded.
         """
         return self._background is not None and len(self._axis) == dimensions
 
@@ -118,7 +118,7 @@ class Calibration:
     def language_axis(self) -> Vector | None:
         """Return the direction from English to Chinese (dim,), of unit length.
 
-        None where it is not known, or the model does not separate the languages.
+        None if it is not known, or if the model does not separate the languages.
         """
         return self._axis if self._background is not None and self._axis.any() else None
 
@@ -140,7 +140,7 @@ class Calibration:
     def adopt(self, constants: Mapping[str, Any] | None) -> None:
         """Use the constants that `corpus_fit` computed from the stored chunks.
 
-        Constants fitted for this very model take precedence. Cheap when they are in use already.
+        Constants fitted for this very model take precedence. Cheap if they are in use already.
         """
         if not constants or self.fitted:
             return
@@ -197,8 +197,8 @@ class Calibration:
         """Return the features of each chunk of `evidence`, which `others` compete with.
 
         `nearest` are the corrected cosines of the `NEAREST_COMPARED` chunks nearest to the
-        question, by default those of all these. `statistics` is None when the question has no
-        vector.
+        question, by default among `evidence` and `others`. `statistics` is None if the question has
+        no vector.
         """
         found = keyword_features(evidence, text_scale, others)
         # Without rivals the question was measured before the background was known.

@@ -1,9 +1,9 @@
-"""General texts, and their vectors by a model.
+"""General texts, and a model's vectors of them.
 
 A cosine alone means little: multilingual-e5 gives unrelated texts .7 to .85, more in Chinese than
 in English, and most between texts of one language. So every question is measured against 64 chunks
-and 32 questions a language, written for this purpose, which stand for "anything at all". Chunks are
-paired by line across languages, so that subjects cancel out of differences.
+and 32 questions per language, written for this purpose, which stand for "anything at all". Chunks
+are paired by line across languages, so that subjects cancel out in differences.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def texts(language: str, kind: str) -> list[str]:
 
 
 def load(embedder: Embedder, cache_dir: Path | None = None) -> Background:
-    """Return the background by a model: shipped, from the cache, or embedded now and cached.
+    """Return the background of a model: shipped, from the cache, or embedded now and cached.
 
-    Raises EmbedderUnavailable when it must be embedded and the model does not answer.
+    Raises EmbedderUnavailable if it must be embedded and the model does not answer.
     """
     name = file_name(embedder)
     candidates = [SHIPPED / name] + ([cache_dir / name] if cache_dir else [])
@@ -56,7 +56,7 @@ def load(embedder: Embedder, cache_dir: Path | None = None) -> Background:
     with _computing:
         background = embed(embedder)
         if cache_dir:
-            # Without a folder to keep it in, it is embedded again at the next start.
+            # If it cannot be saved, it is embedded again at the next start.
             with contextlib.suppress(OSError):
                 save(background, cache_dir / name)
     return background

@@ -1,9 +1,9 @@
 """The probability that a chunk answers the question, independent of the fused score.
 
 Small logistic models, chosen by the available evidence: keywords and vectors, vectors alone,
-keywords alone, and vectors where question and chunk are in different languages. Their features are
-in units that carry over from one language and one corpus to another;
-`eval/fitting/confidence.py` fits the constants and reports how well they generalise.
+keywords alone, and vectors if question and chunk are in different languages. Their features are in
+units that carry over from one language and one corpus to another; `eval/fitting/confidence.py` fits
+the constants and reports how well they generalise.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
 MAX_WITHOUT_CODE = 0.3
 # As `portal.text.terms.analyser` writes codes: a letter first, then digits, parts joined by zz.
 _JOINT = "zz"
-# "The 70s" and "the 10th" are no codes; a negative number or an emoji begins with zz.
+# "The 70s" and "the 10th" are not codes; a negative number or an emoji begins with zz.
 _CODE = re.compile(r"(?!zz[mu][0-9])[^\W\d_][^\W_]*[0-9][^\W_]*")
 _NUMBER = re.compile(r"[0-9]+(?:zz[0-9]+)*")
 
@@ -60,11 +60,11 @@ Source = Literal["fitted", "corpus", "borrowed"]
 class Evidence(NamedTuple):
     """The search evidence about one chunk.
 
-    `corrected` is the cosine to the search vector, `keyword` the BM25 score, 0 where that leg did
-    not find it, `coverage` the share of the question's words that the chunk has, `translated` the
-    share that it has in translation, of chunks in another language; None is unknown.
-    `lacks_code` when the question names a code that the chunk does not have. Chunks of one
-    `document` do not compete with each other.
+    `corrected` is the cosine to the search vector, `keyword` the BM25 score, 0 if that leg did not
+    find the chunk, `coverage` the share of the question's words that the chunk has, `translated`
+    the share that a chunk in another language has in translation; None means unknown. `lacks_code`
+    is true if the question names a code that the chunk does not have. Chunks of one `document` do
+    not compete with each other.
     """
 
     document: Hashable
@@ -126,7 +126,7 @@ class Weighings:
         if same_language or "lead" not in features:
             return self._chance(features)
         across = self.models[TRANSLATED if "translated" in features else ACROSS].chance(features)
-        # Across languages shared words are rare, so their absence is no evidence; a shared code or
+        # Across languages shared words are rare, so their absence is not evidence; a shared code or
         # name still counts.
         has_words = "coverage" in features
         return max(across, self._chance(features)) if has_words else across
@@ -148,8 +148,8 @@ def coverage(terms: tuple[str, ...], chunk_terms: str) -> float:
 def lacks_code(terms: tuple[str, ...], chunk_terms: str) -> bool:
     """Return whether a question names codes and a chunk has none of them, not even by number.
 
-    Codes are such as `PO-4711`, `v0.8`, `B12`; the chunk is given as it is indexed. Neighbouring
-    codes in a list are similar in every other way.
+    Codes are, for example, `PO-4711`, `v0.8`, `B12`; the chunk is given as it is indexed. In all
+    other ways, chunks with neighbouring codes of a list are similar.
     """
     codes = _codes(terms)
     padded = f" {chunk_terms} "
@@ -174,8 +174,8 @@ def keyword_features(
 ) -> list[dict[str, float]]:
     """Return the keyword features of each chunk of `evidence`, among `others`.
 
-    `words`: root of the BM25 score in units of `text_scale`; `words_behind`: how far the best other
-    document is ahead, in the same units; `coverage`.
+    `words`: square root of the BM25 score in units of `text_scale`; `words_behind`: how far the
+    best other document is ahead, in the same units; `coverage` and `translated`, if known.
     """
     found: list[dict[str, float]] = []
     best = _best_others([(item.document, item.keyword) for item in (*evidence, *others)])
@@ -220,8 +220,8 @@ def lead_features(
 def field_level(nearest: Sequence[float], background: Sequence[float]) -> float:
     """Return the corrected cosine that a question reaches without an answer: see `FIELD_RANKS`.
 
-    `nearest` are those of the chunks nearest to the question, `background` the best of the
-    background; in any order.
+    `nearest` are the cosines of the chunks nearest to the question, `background` the best ones of
+    the background; in any order.
     """
     pool = np.sort(np.concatenate([nearest, background]))[::-1]
     first, last = FIELD_RANKS

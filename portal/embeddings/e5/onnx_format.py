@@ -98,7 +98,7 @@ def _tag(field: int, wire_type: int) -> bytes:
 
 def _varint(value: int) -> bytes:
     parts = bytearray()
-    while value >= 2**7:  # Seven bits a byte, the lowest first; the eighth says that more follow.
+    while value >= 2**7:  # Seven bits per byte, the lowest first; the eighth says that more follow.
         parts.append(value & 0x7F | 0x80)
         value >>= 7
     parts.append(value)

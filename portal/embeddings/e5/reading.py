@@ -1,8 +1,9 @@
 """The reading of a question together with statements: the log odds that each answers it.
 
-The first layers of the embedding network read question and statement apart, the others together,
-with adapted weights. Before that every token is marked by how well the other side matches it, by
-its vector and by its spelling: so the network need not find out what is met, only what is asked.
+The first layers of the embedding network read question and statement separately, the others read
+them together, with adapted weights. In between, every token is marked by how well the other side
+matches it, by its vector and by its spelling: so the network need not find out what matches, only
+what is asked.
 
 Layers split after MacAvaney et al., PreTTR, SIGIR 2020; weights adapted after Hu et al., LoRA,
 ICLR 2022. `eval/fitting/reader.py` trains them.
@@ -25,10 +26,10 @@ WEIGHTS, NEARNESS = (Path(__file__).parent / f"{name}.npz" for name in ("reader"
 # The layer from which a question and a statement are read together.
 JOINED_FROM = 6
 MAX_QUESTION_TOKENS, MAX_CONTEXT_TOKENS, MAX_STATEMENT_TOKENS = 40, 30, 90
-# Cosines of the best match of a token are given as steps at these places, 0.05 wide.
+# The cosine of a token's best match is given as steps at these values, 0.05 wide.
 _STEPS = np.linspace(0.1, 0.9, 9, dtype=np.float32)
 _STEEPNESS = 20
-# By statement, by context; the same piece in the statement, in the context.
+# The steps in the statement and in the context; the same piece in the statement, in the context.
 FEATURES = 2 * len(_STEPS) + 2
 IN_CONTEXT = 0.85
 _BEFORE_TEXT = 3  # The start token and the two pieces of the prefix.
@@ -70,7 +71,7 @@ class AnswerReader:
     """The adapted layers as a separate network. Thread-safe; not across a fork."""
 
     def __init__(self, weights: Weights, precision: str, start_session: Any) -> None:
-        """Load the changes and build the network, with `start_session` of its ONNX model."""
+        """Load the changes and build the network. `start_session` takes the ONNX model."""
         self._changes, self._nearness = map(read_stored, (WEIGHTS, NEARNESS))
         adapted = AdaptedWeights(weights, self._changes)
         self._output = graph.layer_output(weights.shape.layers - 1)
@@ -78,7 +79,7 @@ class AnswerReader:
 
     def similarities(self, question: Tokens, statements: Sequence[Tokens]) -> list[float]:
         """Return for each statement the weighted mean cosine of the question's tokens to the
-        nearest of the statement's, those of its context a little less near."""
+        nearest ones of the statement; those of its context count a little less."""
         maps, text = self._nearness, is_text(question)
         if not text.any():
             return [0.0] * len(statements)
@@ -121,7 +122,8 @@ class AnswerReader:
 
 
 def matches(question: Tokens, statement: Tokens, centre: Matrix) -> tuple[Matrix, Matrix]:
-    """Return how well each token is matched by the other side: (tokens, FEATURES) of 0 to 1."""
+    """Return how well the other side matches each token of the question and of the statement:
+    (tokens, FEATURES) of 0 to 1."""
     start, width = statement.statement_start, len(_STEPS)
     own, other = is_text(question), is_text(statement)
     cosines = _unit(question.vectors - centre) @ _unit(statement.vectors - centre).T

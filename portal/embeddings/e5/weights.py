@@ -54,12 +54,12 @@ class Vocabulary:
 
 
 class Tensors(Protocol):
-    """Tensors of a network by name, which raise KeyError for an unknown one."""
+    """Tensors of a network by name. Methods raise KeyError for an unknown name."""
 
     shape: Shape
 
     def vector(self, name: str) -> Matrix:
-        """Return a tensor flat."""
+        """Return a tensor as a flat array."""
 
     def columns(self, name: str, *, outputs: int) -> Matrix:
         """Return a matrix as (inputs, outputs)."""

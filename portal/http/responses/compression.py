@@ -1,8 +1,8 @@
-"""Compression of responses, where the client accepts gzip.
+"""Compression of responses, if the client accepts gzip.
 
-Server-sent events and files are streamed, so that they are sent as they are. Pages hold a CSRF
-token beside what was typed; the token is masked in each response (`web.security`), so that its
-length when compressed says nothing about it.
+Server-sent events and files are streamed and stay uncompressed. Pages contain a CSRF token beside
+text that users typed; `web.security` masks the token in each response, so that the compressed
+length reveals nothing about it.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _NO_CONTENT, _PARTIAL, _NOT_MODIFIED = 204, 206, 304
 
 
 def init_app(app: Flask) -> None:
-    """Compress what leaves `app`; call it first, since the first to register runs last."""
+    """Compress the responses of `app`. Call this first: the hook registered first runs last."""
     app.after_request(compress)
 
 
 def compress(response: Response) -> Response:
-    """Compress the body of a complete response, and name the header it depends on."""
+    """Compress the body of a complete response, and add Accept-Encoding to Vary."""
     if (
         response.mimetype not in TYPES
         or response.is_streamed
@@ -56,7 +56,7 @@ def accepts_gzip() -> bool:
 
 
 def use_gzip(response: Response, compressed: bytes) -> None:
-    """Replace the body of a response by its compressed form."""
+    """Replace the body of a response with its compressed form."""
     response.set_data(compressed)
     response.headers["Content-Encoding"] = "gzip"
     etag, is_weak = response.get_etag()

@@ -1,4 +1,4 @@
-"""Files that a browser stores and never shows as a page."""
+"""Files that browsers download instead of showing them."""
 
 from __future__ import annotations
 
@@ -26,6 +26,6 @@ def conversation_file(conversation_id: UUID, file_format: str | None) -> Respons
 
 
 def as_download(response: Response, name: str) -> Response:
-    """Make browsers store a response under this name."""
+    """Make browsers download a response under this name."""
     response.headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{quote(name, safe='')}"
     return response

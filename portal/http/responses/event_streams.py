@@ -24,13 +24,13 @@ Fail = Callable[[PortalError], str]
 
 
 def encode(name: str, values: Mapping[str, Any]) -> str:
-    # JSON keeps every line break of the values inside one line, as the format wants.
+    # JSON escapes line breaks in the values, so that the data is one line as the format requires.
     return f"event: {name}\ndata: {json.dumps(values, ensure_ascii=False)}\n\n"
 
 
 def respond(stream: AnswerStream, *, write: Write, fail: Fail) -> Response:
-    """Return the events of an answer as they come, encoded by `write`. An error ends them, encoded
-    by `fail`. A reader who leaves closes the stream."""
+    """Return the events of an answer as they come, encoded by `write`. An error, encoded by `fail`,
+    is the last event. The stream is closed if the reader leaves."""
     lines = stream_with_context(_lines(stream, write, fail))
     response = Response(lines, mimetype="text/event-stream")
     # If the reader leaves before the first event, `_lines` never starts and closes nothing.
@@ -48,6 +48,6 @@ def _lines(stream: AnswerStream, write: Write, fail: Fail) -> Iterator[str]:
         except PortalError as error:
             yield fail(error)
         except Exception as error:
-            # The response has begun, so that no error page can follow.
+            # The response has begun, so no error page can follow.
             log.exception("answer_failed", error_type=type(error).__name__)
             yield fail(PortalError())

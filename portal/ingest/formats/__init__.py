@@ -1,4 +1,4 @@
-"""Extractors, one a file; a new format is a new file and a line in FORMATS."""
+"""Extractors, one per file; a new format is a new file and a line in FORMATS."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from portal.ingest.limits import FileToRead
 
 
 class Format(NamedTuple):
-    """The reader of a type of files. Raise `reader_version` when a format is read better: files
-    read before are read again."""
+    """The extractor of a type of files. Increment `reader_version` when it reads better, so that
+    files that were read before are read again."""
 
     extract: Callable[[FileToRead], ExtractedText]
     reader_version: int

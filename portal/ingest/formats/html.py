@@ -18,18 +18,18 @@ from portal.ingest.reader_process import read_text_records
 
 EXTRACTOR = "selectolax"
 
-# The events of a page that the worker holds at once: some 150 MB.
+# The max events of a page in the worker's memory: about 150 MB.
 _MAX_EVENTS = 2_000_000
 NESTED_TOO_DEEP = N_(
     "nested too deeply: the innermost parts were read without headings, lists and tables"
 )
-_DECLARED_WITHIN = 1024  # The first bytes, in which a declaration counts, as in browsers.
+_DECLARED_WITHIN = 1024  # A declaration counts only within these first bytes, as in browsers.
 _DECLARED = re.compile(
     rb"""<meta[^>]{0,400}?charset\s*=\s*["']?\s*([\w.:-]{1,40})"""
     rb"""|\A\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]{1,40})""",
     re.IGNORECASE,
 )
-# Such texts use the vendor extensions too, regardless of the declaration; browsers do the same.
+# Texts declared as these use vendor extensions too, so they are read as browsers read them.
 _MEANT = {"big5": "big5hkscs", "shift_jis": "cp932", "euc_kr": "cp949", "iso8859-1": "cp1252"}
 
 
@@ -90,7 +90,7 @@ def _decoded(data: bytes, file_name: str, encoding: str | None) -> DecodedText:
 
 
 def _find_declared(data: bytes) -> str | None:
-    """Return the declared encoding of a page, None if a byte order mark overrides it."""
+    """Return the declared encoding of a page; None if a byte order mark overrides it."""
     if data.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return None
     match = _DECLARED.search(data[:_DECLARED_WITHIN])

@@ -15,7 +15,7 @@ _TRY_AGAIN = N_("Take a sharper picture, or upload the text itself.")
 
 def extract(file: FileToRead) -> ExtractedText:
     """Return the text by paragraphs; a TIFF file may have several pages. Raises NoTextInPicture,
-    also where the extra `ocr` is missing or recognition ran out of time."""
+    also if the extra `ocr` is missing or recognition ran out of time."""
     recognised = page_recognition.read_picture(file)
     last = max(recognised.lines, default=0)
     pages = [

@@ -24,12 +24,12 @@ _FRONT_END = re.compile(r"^(?:---|\.\.\.)(?P<rest>.*)(?:\n|\Z)", re.MULTILINE)
 # A title of several lines stays in the text as it is written.
 _FRONT_TITLE = re.compile(r"^title:[ \t]*(\S.*)$(?!\n[ \t])", re.MULTILINE)
 
-# Keys that tell a site generator what to do with a page, and what is below them.
+# Keys that tell a site generator what to do with a page, with the lines below them.
 _OF_GENERATOR = re.compile(
     r"^(?:(?:layout|template|permalink|slug|redirect_(?:from|to)|locales|lang|prev|next"
     r"|(?:nav|menu|sidebar|toc|hide)(?:_\w+)?|icon|image|cover|css|js|mathjax|katex|editLink|c?spell"
     r"|outputs|cascade|(?:grand_)?parent|has_children)[ \t]*:.*|title:[ \t]*$(?!\n[ \t])"
-    # Notes of people use these keys too, so only values of site generators count.
+    # People use these keys in notes too, so only the values of site generators match.
     r"|aliases[ \t]*:[\s\[\"'-]*/.*|weight[ \t]*:[ \t]*-?\d+[ \t]*$|head[ \t]*:[ \t]*$"
     r"|comments[ \t]*:[ \t]*(?:true|false)[ \t]*$)(?:\n(?:[ \t]+|-[ \t]).*)*\n?",
     re.MULTILINE,
@@ -38,9 +38,8 @@ _OF_GENERATOR = re.compile(
 
 def extract(file: FileToRead) -> ExtractedText:
     """Return readable text: tables and lists by line, links with their address. Code is kept as
-    written, and so is front matter that is not for a site generator. The title of
-    front matter is a heading. Raises EmptyFile, UndecodableText, ExtractionTimedOut and
-    ExtractionTooLarge."""
+    written, and so is front matter that is not for a site generator; its title is a heading. Raises
+    EmptyFile, UndecodableText, ExtractionTimedOut and ExtractionTooLarge."""
     read = read_text(file)
     source = read.text
     front_matter, body = _parted(source)
@@ -67,7 +66,7 @@ def extract(file: FileToRead) -> ExtractedText:
 
 
 def _records(source: str, file: FileToRead) -> Iterator[dict[str, Any]]:
-    """Yield the records of `readers.markdown_reader`; short notes do not get a process each."""
+    """Yield the records of `readers.markdown_reader`; short notes are read without a process."""
     if len(source) <= _SHORT and not markdown_reader.has_html(source):
         return markdown_reader.records(source)
     return read_text_records("markdown_reader", source, file, characters=file.limits.max_characters)
@@ -83,8 +82,8 @@ def _parted(source: str) -> tuple[str, str]:
 
 
 def _add_front_matter(readable: ReadableText, front_matter: str, record: Mapping[str, Any]) -> None:
-    """Add the title, which pages show above a text that does not begin with it, and what else is
-    written for readers."""
+    """Add the title, as sites do above a text that does not begin with it, and the other front
+    matter that is written for readers."""
     headings = (value for kind, value in record.get("events", ()) if kind == "heading")
     level, parts = next(headings, (0, []))
     shown = inline_text(parts).casefold() if level == 1 else ""

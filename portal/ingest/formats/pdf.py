@@ -32,7 +32,7 @@ from portal.ingest.reader_process import read_records
 
 EXTRACTOR = "pypdfium2"
 
-# Lines of a file that the worker holds at once; 5,000 full pages have a third of them.
+# The max lines of a file in the worker's memory; 5,000 full pages have a third as many.
 _MAX_LINES = 1_000_000
 _SYMBOLS = str.maketrans(dict.fromkeys("\uf0a7\uf0b7\uf0d8\uf06e\uf076\uf0fc", "•"))
 _MAX_LABEL_LENGTH = 30
@@ -42,8 +42,8 @@ _SPACES = re.compile(r"[^\S\n]+")
 
 @dataclass(slots=True)
 class _Pages:
-    """What the reader yields for a file: lines and labels of each page, the numbers of `blank`
-    ones, and the outline."""
+    """The reader's output for a file: the lines and label of each page, the numbers of `blank`
+    pages, and the outline."""
 
     lines: list[list[Line]] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
@@ -101,7 +101,7 @@ def extract(file: FileToRead) -> ExtractedText:
 
 
 def is_encrypted_pdf(path: Path) -> bool:
-    """Return whether a PDF needs a password: quick enough to check at upload. Files with an empty
+    """Return whether a PDF needs a password, quickly enough to check at upload. Files with an empty
     user password, which anyone can open, do not count."""
     with path.open("rb") as opened:
         if not mentions_encryption(iter(lambda: opened.read(1 << 20), b"")):
@@ -150,7 +150,7 @@ def page_lines(lines: Iterable[Sequence[Any]], tables: Iterable[Sequence[Any]] =
 
 
 def _visible(text: str) -> str:
-    """Return text with the characters that stand for bullets and hyphens in many fonts."""
+    """Return text with bullets and hyphens for the characters that many fonts have for these."""
     text = text.translate(_SYMBOLS)
     if "\u00ad" in text:
         end = LINE_END_HYPHEN if text.rstrip().endswith("\u00ad") else ""
@@ -180,7 +180,7 @@ def _blocks(
     ranges: Sequence[tuple[int, int]],
     heading_starts: Container[int],
 ) -> Iterator[Block]:
-    """Yield items, and tables, each with the paragraph above or below it if that is a caption."""
+    """Yield items, captions above tables, and tables with the caption above or below them."""
     for page, (place, _) in zip(paragraphs_by_page, ranges, strict=True):
         above = ""
         for index, paragraph in enumerate(page):
@@ -199,7 +199,7 @@ def _blocks(
 
 
 def _caption_below(following: Sequence[Paragraph]) -> str:
-    """Return the caption of a table that has it below, not that of the next table."""
+    """Return the caption below a table, unless it is that of the next table."""
     is_own = following and is_caption(following[0].text) and not any(p.rows for p in following)
     return following[0].text if is_own else ""
 
@@ -249,7 +249,7 @@ def join_pages(
 
 
 def _label(label: str, number: int) -> str | None:
-    """Return the label printed on the page, None if it is the number or not a usable label."""
+    """Return the label printed on the page; None if it is the number or not a usable label."""
     label = one_line(readable(label))
     is_other = label != str(number) and len(label) <= _MAX_LABEL_LENGTH
     return label if label and is_other else None

@@ -18,8 +18,8 @@ _LINE_ENDS = re.compile(r"\r\n?|[\u2028\u2029\u0085]")
 
 
 def extract(file: FileToRead) -> ExtractedText:
-    """Return the text with line feeds as line ends and bars in tables drawn with spaces; a chosen
-    encoding overrides the detection. Raises EmptyFile and UndecodableText."""
+    """Return the text with line feeds as line ends, and with bars in tables that it draws with
+    spaces. A chosen encoding overrides the detection. Raises EmptyFile and UndecodableText."""
     read = read_text(file)
     text, tables = with_tables(read.text)
     return ExtractedText(

@@ -15,7 +15,7 @@ from xml.parsers import expat
 _MAX_PARTS = 20_000
 _MAX_DEPTH = 200
 _MAX_ATTRIBUTES = 1_000
-# Above this a DOM, or its reader, takes minutes.
+# For longer paragraphs a DOM, or its reader, takes minutes.
 _MAX_PARAGRAPH_CHARACTERS = 1_000_000
 _PARAGRAPHS = frozenset({"p", "si", "c", "div", "li", "td", "th", "dt", "dd"})
 
@@ -23,7 +23,7 @@ _PARAGRAPHS = frozenset({"p", "si", "c", "div", "li", "td", "th", "dt", "dd"})
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Limits on all parts together: `xml_mb` unpacked, and `elements`. With `has_doctypes` a part
-    may name its document type, as XHTML does, but declare nothing."""
+    may name its document type, as XHTML does, but not declare anything."""
 
     xml_mb: int = 100  # A thousand pages are about ten.
     elements: int = 2_000_000
@@ -41,7 +41,7 @@ def find_problem(
     suffixes: tuple[str, ...] = XML_SUFFIXES,
     on_element: OnElement | None = None,
 ) -> dict[str, Any] | None:
-    """Return the error record for an archive, None for a sound one. `on_element` is called with the
+    """Return the error record for an archive; None for a sound one. `on_element` is called with the
     part, the name and the attributes of each element. Raises BadZipFile and ExpatError."""
     with zipfile.ZipFile(source) as archive:
         parts = archive.infolist()

@@ -4,7 +4,7 @@
 
 `has_headers` is true if headers or footers, which mammoth drops, have words that the text lacks.
 
-mammoth converts by the meaning of styles. The archive is checked first, for parts that unpack
+mammoth converts styles by their meaning. The archive is checked first, for parts that unpack
 without end or declare entities. mammoth opens nothing outside of the file, and no pictures.
 """
 
@@ -21,7 +21,7 @@ import mammoth
 from portal.ingest.readers import archives
 from portal.ingest.readers.image_keys import address_of
 
-_NO_TEXT_KEPT = "oMath"  # Formulas, by mammoth's name for what it leaves out.
+_NO_TEXT_KEPT = "oMath"  # mammoth's name for formulas, which it leaves out.
 _HEADER_PART = re.compile(r"word/(?:header|footer)\d*\.xml")
 _MAX_HEADER_BYTES = 1 << 20
 _PARAGRAPH_END = re.compile(r"</w:p>")

@@ -62,7 +62,7 @@ def _chapters(archive: zipfile.ZipFile, characters: int) -> Iterator[dict[str, A
 
 
 def _with_keys(html: str, folder: str) -> str:
-    """Return a chapter whose images are named by their keys, wherever the chapter stands."""
+    """Return a chapter that names its images by their keys, not relative to its own folder."""
 
     def named(image: re.Match[str]) -> str:
         part = posixpath.normpath(posixpath.join(folder, unquote(image[2])))

@@ -43,7 +43,7 @@ _KIND = {
     **{name: name for name in ("li", "p", "tr", "option", "optgroup")},
 }
 _MAX_SEARCHED = 30  # Open elements searched for one of a kind.
-# Elements whose end leaves open what began inside them.
+# Elements whose end tag leaves the elements inside them open.
 _LEAVES_OPEN = frozenset({
     "a", "b", "big", "code", "em", "font", "i", "nobr", "p", "s", "small", "strike", "strong", "tt",
     "u",
@@ -63,7 +63,7 @@ _ENDS_WITHIN = _BEGINS_WITHIN | dict.fromkeys(("li", "term"), _IN_LIST)
 
 def has_crowded_tag(html: str) -> bool:
     """Return whether some tag has more than `MAX_ATTRIBUTES`. The parser compares each attribute of
-    a tag with all before it: a million take it an hour."""
+    a tag with all before it, so a million of them take an hour."""
     for tag in _tags(html):
         rest = html[tag.end() :] if tag["endless"] else tag["rest"]
         if (

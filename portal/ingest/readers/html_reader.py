@@ -11,7 +11,7 @@ address) have an end with a slash; `text`, `block` (a paragraph begins or ends),
 (its key, see `image_keys`) and `item` (whether it is a footnote) stand alone. `section` has an end.
 
 What surrounds the content of a page is left out: navigation, tables of contents, and bars and
-asides outside of its `<main>` or `<article>`. `html_nesting` says what `is_flattened` means.
+asides outside of its `<main>` or `<article>`. `html_nesting` explains `is_flattened`.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _ENDINGS: Mapping[str, Event] = {
 }
 _MAX_SPAN = 100  # Larger spans are a way to write a million cells.
 _BOLD_STYLE = re.compile(r"font-weight\s*:\s*(?:bold|[6-9]00)", re.IGNORECASE)
-# Below the headings that are marked as such.
+# Level 6, below the headings that are marked as such.
 _BOLD_HEADING: tuple[Event, Event] = ("heading", 6), ("/heading", None)
 _MAX_BOLD_LINE = 80
 _NO_BOLD_HEADING = re.compile(r"[。！!;；]|[.:,，、：]\s*$")
@@ -91,7 +91,7 @@ _NOTE = re.compile(r"(?:foot|end)note-|fn[-:]?\d")
 
 def read(file: BinaryIO, *, characters: int, events: int) -> Iterator[dict[str, Any]]:
     """Yield the records; end with an error above `characters`, `events` or attributes of a tag.
-    Events have a limit because tags without any text make as many."""
+    Events have a limit of their own because tags without any text produce them too."""
     html = file.read().decode()
     if has_crowded_tag(html):
         yield {"error": "too_many", "what": "attributes", "limit": MAX_ATTRIBUTES}
@@ -126,7 +126,7 @@ def read(file: BinaryIO, *, characters: int, events: int) -> Iterator[dict[str, 
 
 
 def fragment_events(html: str) -> list[Event]:
-    """Return the events of HTML within another text, of which nothing is left out. Empty for HTML
+    """Return the events of HTML within another text, without leaving anything out. Empty for HTML
     with too many attributes in a tag."""
     if has_crowded_tag(html):
         return []
@@ -154,8 +154,8 @@ def _is_around_content(node: LexborNode) -> bool:
 
 
 def _events(root: LexborNode | None, around: frozenset[int] | None) -> Iterator[Event]:
-    """Yield events, all of the page if `around` is None. Without recursion: a file may be nested
-    deeper than Python's stack."""
+    """Yield events, those of the whole page if `around` is None. Not recursive, because a file may
+    be nested deeper than Python's stack."""
     waiting: list[tuple[LexborNode, Event | None]] = [(root, None)] if root is not None else []
     while waiting:
         node, end = waiting.pop()
@@ -216,7 +216,7 @@ def _is_named_unseen(node: LexborNode, names: str) -> bool:
 
 
 def _is_beside_content(link: LexborNode) -> bool:
-    """Return whether a link leads to its heading, past a menu, or to the page in another
+    """Return whether a link leads to its own heading, past a menu, or to the page in another
     language."""
     attributes = link.attributes
     if not (attributes.get("href") or "").startswith("#"):
@@ -229,7 +229,7 @@ def _is_beside_content(link: LexborNode) -> bool:
 
 def _is_bold_heading(node: LexborNode, *, may_lead: bool = True) -> bool:
     """Return whether a block is a bold line above text that is not bold, or above such a line: a
-    heading or a title, as people write it without styles."""
+    heading or a title, written without styles."""
     line = _bold_line(node)
     if not line or len(line) > _MAX_BOLD_LINE or _NO_BOLD_HEADING.search(line):
         return False
@@ -247,7 +247,7 @@ def _is_bold_heading(node: LexborNode, *, may_lead: bool = True) -> bool:
 
 
 def _bold_line(node: LexborNode) -> str:
-    """Return the text of a block that is bold altogether and one line, else nothing."""
+    """Return the text of a block that is a single line, all in bold; empty for other blocks."""
     inner: LexborNode | None = node
     while inner is not None:
         if inner.tag in {"b", "strong"} or _BOLD_STYLE.search(inner.attributes.get("style") or ""):

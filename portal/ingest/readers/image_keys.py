@@ -1,4 +1,4 @@
-"""Keys of the images in a file: they name an image in the text, without its bytes."""
+"""Keys of the images in a file, which name an image in the text without its bytes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _LENGTH = 20
 
 
 def key_of(address: str) -> str:
-    """Return the key of the image at an address in a page; empty unless the file carries it.
-    Drawings that may hold scripts (SVG) have none."""
+    """Return the key of the image at an address in a page; empty unless the file contains it. SVG
+    drawings, which may contain scripts, have no key."""
     if address.startswith(OF_FILE):
         return address.removeprefix(OF_FILE)
     kind, _, data = address.strip().partition(",")
@@ -23,7 +23,7 @@ def key_of(address: str) -> str:
 
 
 def address_of(part: str) -> str:
-    """Return the address of a part of an archive; empty for one that is no picture."""
+    """Return the address of a part of an archive; empty if it is not a picture."""
     is_picture = posixpath.splitext(part)[1].lower() in SUFFIXES
     return OF_FILE + hash_of(part) if is_picture else ""
 

@@ -1,12 +1,12 @@
 """Long-running reader of a file that returns its embedded images on demand.
 
-Its input is the file, `size` bytes, and then commands, one JSON list a line:
+Its input is the file, `size` bytes, and then commands, one JSON list per line:
 
     ["picture", "key of `image_keys`", 1400]    {"type": "image/png", "data": base64}
     ["size", "key of `image_keys`", 1400]       {"size": [1400, 900]}
 
 First it yields `{"sizes": []}`, as `pages_reader` does. Each image is decoded and encoded again, at
-most as wide as asked for; `data` is empty for what is not there or no picture, and `size` zeros.
+most as wide as asked for. If it is missing or not a picture, `data` is empty and `size` zeros.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _data(content: bytes) -> dict[str, Callable[[], bytes]]:
 
 
 def _size(read_bytes: Callable[[], bytes], width: int) -> tuple[int, int]:
-    """Return the size that `_picture` gives, from the beginning of the image."""
+    """Return the size of the result of `_picture`, from the beginning of the image."""
     try:
         image = _open(read_bytes)
         size = image.size[::-1] if image.getexif().get(_ORIENTATION, 1) >= _TURNED else image.size
@@ -118,7 +118,7 @@ def _picture(read_bytes: Callable[[], bytes], width: int) -> dict[str, Any]:
     kind, data = "image/png", _encode(image, "PNG") if is_drawing else b""
     if not is_clear:
         photograph = _encode(image, "JPEG", quality=_JPEG_QUALITY)
-        # Few colours may be the greys of a photograph.
+        # The few colours may be the greys of a photograph.
         if not is_drawing or len(data) > _MAX_PNG_SHARE * len(photograph):
             kind, data = "image/jpeg", photograph
     return {"type": kind, "data": base64.b64encode(data).decode("ascii")}

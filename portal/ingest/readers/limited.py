@@ -4,8 +4,8 @@
 
 The first line says which layers of confinement hold: `{"confined_by": ["user", …]}`.
 
-A script that imports only modules of this folder. Parsers read untrusted files, many are written
-in C, and none may crash the portal or see its data.
+This script imports only modules of its folder. Parsers read untrusted files, many are written in C,
+and none may crash the portal or see its data.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def limit_process(memory_mb: int, cpu_seconds: int) -> None:
 
 
 def _name_packages() -> None:
-    """Let readers import modules of this folder without the imports of their packages."""
+    """Let readers import modules of this folder without importing the packages around it."""
     folder = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - as below
     for name in ("portal.ingest.readers", "portal.ingest", "portal"):
         sys.modules[name] = package = types.ModuleType(name)
@@ -72,5 +72,6 @@ if __name__ == "__main__":
         main(*sys.argv[1:])
         status = 0
     finally:
-        # All is written. The runtime of OCR's models would wait for half a minute at the end.
+        # All output is written. The runtime of the OCR models would delay a normal exit by half a
+        # minute.
         os._exit(status)

@@ -1,4 +1,4 @@
-"""Rules of Markdown for what site generators write into it and no page shows.
+"""Markdown rules for the syntax of site generators, which no page shows.
 
 Tags of templates (Liquid, Jinja, Nunjucks, Hugo), lists of attributes (Kramdown, Pandoc), notes and
 tabs of MkDocs, containers of VitePress, Docusaurus and Pandoc, and alerts of GitHub. Code keeps all
@@ -25,7 +25,7 @@ _MARKUP = re.compile(
     re.VERBOSE,
 )
 # Tags whose arguments are files, conditions and names of variables. Other tags are written for a
-# site and show what they are given: {% slack_channel "travel" %}.
+# site and show their arguments: {% slack_channel "travel" %}.
 _SILENT_TAGS = frozenset({
     "assign", "block", "call", "capture", "case", "elif", "else", "elsif", "extends", "for", "from",
     "highlight", "if", "import", "include", "layout", "link", "macro", "page", "post_url", "render",

@@ -32,7 +32,7 @@ from portal.ingest.readers.image_keys import OF_FILE, key_of
 Event = tuple[str, Any]
 
 _DEEPEST_NESTING = 60
-# No written paragraph is as long; hostile ones take 0.1 ms a character.
+# No written paragraph is as long; hostile ones take 0.1 ms per character.
 _MAX_INLINE_LENGTH = 50_000
 _MAX_TABLE_TOKENS = 1_000
 _EVENTS_A_RECORD = 2_000
@@ -63,7 +63,8 @@ _KINDS = {
 
 
 def load(**_options: object) -> None:
-    """Import what only pages with HTML need; a parser written in C stays out of the worker."""
+    """Import the reader that only pages with HTML need. The worker does not call this, which keeps
+    a parser written in C out of it."""
     from portal.ingest.readers import html_reader  # noqa: F401
 
 
@@ -83,8 +84,8 @@ def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
 
 
 def records(source: str) -> Iterator[dict[str, Any]]:
-    """Yield the records of a text of any length; parsing takes up to a kilobyte a character."""
-    # One parser a call: it is cheap to create and keeps state while it works.
+    """Yield the records of a text of any length; parsing takes up to a kilobyte per character."""
+    # One parser per call: it is cheap to create and keeps state while it works.
     parser = MarkdownIt("commonmark", {"maxNesting": _DEEPEST_NESTING})
     parser.enable(["table", "strikethrough"]).disable(["inline", "text_join"])
     parser.block.ruler.at("reference", _reference)
@@ -115,7 +116,7 @@ def _reference(state: StateBlock, first: int, last: int, silent: bool) -> bool:
 
 def _end_of_list(state: StateBlock, line: int, _last: int, silent: bool) -> bool:
     """Return whether a list ends before a line: at the margin, after a full stop. CommonMark would
-    let the last item continue, but the writer left out an empty line."""
+    continue the last item, but the author only left out an empty line."""
     is_at_margin = silent and 0 <= state.sCount[line] < state.blkIndent
     above = state.src[state.bMarks[line - 1] : state.eMarks[line - 1]] if is_at_margin else ""
     return above.rstrip().endswith((".", "。", "!", "！"))
@@ -169,8 +170,8 @@ def _html_events(source: str) -> list[Event]:
 
 
 def _table_end(tokens: Sequence[Token], first: int) -> int:
-    """Return the end of the tokens up to the one that closes the tables of an HTML block. An empty
-    line within a table ends the block. Without an end, that is the block alone."""
+    """Return the index after the token that closes the tables of an HTML block, which ends at an
+    empty line within a table; the index after the block if no token closes them."""
     depth = 0
     for position in range(first, min(len(tokens), first + _MAX_TABLE_TOKENS)):
         if tokens[position].type == "html_block":

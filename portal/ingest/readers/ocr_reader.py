@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import pypdfium2
 from PIL import Image, ImageOps
 
-_PIXELS_A_POINT = 2.5  # 180 dots an inch: smaller type than 6 points is rare.
+_PIXELS_PER_POINT = 2.5  # 180 dots per inch: smaller type than 6 points is rare.
 _MAX_PIXELS = 4_000  # of one side; posters and photographs are shrunk to it.
 _MAX_PICTURES = 500  # in one file
 
@@ -42,8 +42,8 @@ def load(**_options: object) -> None:
 
 
 def read(file: BinaryIO, *, pages: list[int]) -> Iterator[dict[str, Any]]:
-    """Yield the number of pages to read, then one record for each; pages count from 1. Reads
-    `pages` of a PDF, or without any all pages of a picture."""
+    """Yield the number of pages to read, then one record for each; pages count from 1. These are
+    `pages` of a PDF or, if there are none, all pages of a picture."""
     if pages:
         yield {"pages": len(pages)}
         pictures = _pdf_pages(file, pages)
@@ -62,7 +62,7 @@ def _pdf_pages(file: BinaryIO, pages: list[int]) -> Iterator[tuple[int, Any, flo
     for number in pages:
         page = document[number - 1]
         width, height = page.get_size()
-        scale = min(_PIXELS_A_POINT, _MAX_PIXELS / max(width, height, 1.0))
+        scale = min(_PIXELS_PER_POINT, _MAX_PIXELS / max(width, height, 1.0))
         pixels = page.render(scale=scale, grayscale=True).to_numpy()
         page.close()
         yield number, pixels, scale, height
@@ -75,7 +75,7 @@ def _frames(opened: Image.Image, count: int) -> Iterator[tuple[int, Any, float, 
         opened.seek(number - 1)
         picture = ImageOps.exif_transpose(opened)
         picture.thumbnail((_MAX_PIXELS, _MAX_PIXELS))
-        yield number, np.asarray(picture.convert("RGB")), _PIXELS_A_POINT, 0.0
+        yield number, np.asarray(picture.convert("RGB")), _PIXELS_PER_POINT, 0.0
 
 
 def _lines(found: Any, scale: float, height: float) -> Iterator[list[Any]]:

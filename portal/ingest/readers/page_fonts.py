@@ -1,6 +1,6 @@
-"""Fonts for text whose font a PDF does not embed, and characters without any.
+"""Fonts for text whose font a PDF does not embed, and a count of characters without any.
 
-Opened before a reader gives up its rights, which then cannot open others.
+Fonts are opened before a reader gives up its rights, because it cannot open any later.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ROMAN = 16  # in the family of a font: it has serifs
 _BOLD = 600
 _SPACE = 0x20
 _COLLECTION = int.from_bytes(b"ttcf", "big")
-_kept: list[Any] = []  # PDFium calls them as long as it lives.
+_kept: list[Any] = []  # Callbacks that PDFium may call as long as the process lives.
 
 
 def install(fonts: Iterable[Sequence[Any]]) -> None:
@@ -41,7 +41,7 @@ def install(fonts: Iterable[Sequence[Any]]) -> None:
         data, offset = handles[handle - 1]
         if table == _COLLECTION:
             return _copy(data, 0, len(data), buffer, size) if offset else 0
-        # PDFium takes the place of a font in a collection from the difference of both sizes.
+        # PDFium computes the offset of a font in a collection from the difference of both sizes.
         return _copy(data, offset, len(data), buffer, size) if not table else 0
 
     _use({"EnumFonts": _nothing, "MapFont": find, "GetFont": _nothing, "GetFontData": read})
@@ -73,8 +73,8 @@ def _use(callbacks: dict[str, Callable[..., Any]]) -> None:
 
 
 def count_undrawn(text_page: Any, count: int) -> int:
-    """Return how many of the first characters of a page no font can draw: those whose font the file
-    does not carry, and nothing stands in for."""
+    """Return how many of the first `count` characters of a page no font can draw: their font is
+    neither embedded nor replaced by another."""
     known: dict[tuple[int, int], bool] = {}  # By font and character.
     font: Any = None
     last, is_carried = 0, True

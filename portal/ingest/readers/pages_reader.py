@@ -1,12 +1,12 @@
 """Long-running reader of a PDF that returns pages on demand: sizes, characters, pictures.
 
-Its input is the file, `size` bytes, and then commands, one JSON list a line:
+Its input is the file, `size` bytes, and then commands, one JSON list per line:
 
     ["text", 12]            {"text": "…", "boxes": [left, top, right, bottom, …], "undrawn": 0}
     ["picture", 12, 1400]   {"type": "image/png", "data": base64}
 
 First it yields `{"sizes": [[width, height], …]}` in points, or an error. Pages count from 1. Boxes
-are tenths of a point from the upper left corner of the page as it is shown; line ends have none.
+are tenths of a point from the upper left corner of the page as it is shown; line ends have zeros.
 `undrawn` counts the characters that the picture lacks.
 """
 
@@ -32,7 +32,7 @@ _MAX_SIDE = 8_000  # pixels
 _MAX_CHARACTERS = 40_000  # of one page
 _TENTHS = 10
 _MAX_COLOURS = 256  # of a palette
-# A page whose pixels are between dark and light in this share is a photograph.
+# A page is a photograph if more than this share of its pixels is between dark and light.
 _MIDDLE, _DARK, _LIGHT = 0.25, 40, 215
 _JPEG_QUALITY = 82
 _HIGH, _LOW, _END = 0xD800, 0xDC00, 0xE000  # Surrogate halves.
@@ -40,7 +40,7 @@ _HYPHEN = "\x02"
 
 
 def load(*, fonts: list[list[Any]], **_options: object) -> None:
-    """Import what encodes photographs, and open `fonts`, which this process may not do later."""
+    """Import the encoder of photographs, and open `fonts`; later this process may do neither."""
     from PIL import Image, JpegImagePlugin  # noqa: F401 - a plugin that registers itself
 
     page_fonts.install(fonts)
@@ -94,8 +94,8 @@ def _text(page: pypdfium2.PdfPage) -> dict[str, Any]:
 
 
 def _to_shown(page: pypdfium2.PdfPage) -> tuple[float, ...]:
-    """Return the matrix from coordinates of the page to those that are shown: it may be turned and
-    cut."""
+    """Return the matrix from page coordinates to those of the page as shown, which may be turned
+    and cropped."""
     width, height = page.get_size()
     wide, high = max(1, round(width * _TENTHS)), max(1, round(height * _TENTHS))
 
@@ -104,7 +104,7 @@ def _to_shown(page: pypdfium2.PdfPage) -> tuple[float, ...]:
         pdfium.FPDF_PageToDevice(page.raw, 0, 0, wide, high, 0, x, y, left, top)
         return left.value, top.value
 
-    # Far points, because each is rounded.
+    # Points that are far apart, because each is rounded.
     (ox, oy), (ax, ay), (bx, by) = shown(0, 0), shown(1000, 0), shown(0, 1000)
     return (ax - ox) / 1000, (bx - ox) / 1000, ox, (ay - oy) / 1000, (by - oy) / 1000, oy
 
@@ -152,9 +152,9 @@ def _picture(page: pypdfium2.PdfPage, width: int) -> dict[str, Any]:
 
 
 def encode(pixels: Any) -> tuple[str, bytes]:
-    """Return the media type and bytes of a picture, (height, width, 3) of 8 bits. Black text has 16
-    levels of grey and coloured text a palette, which makes half the bytes of the formats for
-    photographs in a fraction of their time."""
+    """Return the media type and bytes of a picture, (height, width, 3) of 8 bits. Black text gets
+    16 levels of grey and coloured text a palette, which takes half the bytes of a format for
+    photographs, and a fraction of the time."""
     red, green, blue = (np.ascontiguousarray(pixels[:, :, channel]) for channel in range(3))
     is_grey = np.array_equal(red, green) and np.array_equal(green, blue)
     tones = np.bincount(green[::2, ::2].ravel(), minlength=256)

@@ -7,8 +7,8 @@
 
 `style` is "bold", "turned" (text that does not run from left to right) or empty.
 `tables` are tagged, ruled or aligned tables: the index of the line that follows, and the texts of
-the cells; their lines are left out of `lines`. A page with hardly any text has `is_blank`: whether
-it has no pictures either.
+the cells; their lines are left out of `lines`. A page with hardly any text and no pictures has
+`is_blank`.
 
 PDFium is C++ and not thread-safe, one more reason not to share a process with the portal.
 """
@@ -38,7 +38,7 @@ _MAX_RULE_WIDTH = 2.5  # points
 # PDFium's character for a hyphen where it joined two lines ends a line too.
 _LINE = re.compile(r"[^\r\n\x02]*\x02|[^\r\n\x02]+")
 _VISIBLE = re.compile(r"[^\s\0](?:.*[^\s\0])?", re.DOTALL)
-# Between parts of a line, in parts of its size: PDFium ends a line at a raised or lowered letter.
+# Between parts of a line, in multiples of its size: PDFium ends lines at raised or lowered letters.
 _MAX_GAP = 0.5
 _MAX_OVERLAP = 1.0
 _MAX_SHIFT = 0.5
@@ -49,17 +49,16 @@ _MAX_BULLET_GAP = 4.0
 
 
 def load(*, fonts: Iterable[Sequence[Any]] = (), **_options: object) -> None:
-    """Open `fonts`. Without one for its language PDFium leaves out single characters whose font the
-    file does not carry."""
+    """Open `fonts`. Without one for their language, PDFium leaves out single characters whose font
+    the file does not embed."""
     page_fonts.install(fonts)
 
 
 def read(
     file: BinaryIO, *, pages: int, characters: int, lines: int, **_options: object
 ) -> Iterator[dict[str, Any]]:
-    """Yield the records; end with an error past a limit of `pages`, `characters` or `lines`. Lines
-    have their own limit because short ones take the caller a hundred times the memory of their
-    text."""
+    """Yield the records; end with an error above `pages`, `characters` or `lines`. Lines have their
+    own limit because short ones take a hundred times the memory of their text in the caller."""
     try:
         document = pypdfium2.PdfDocument(file)
         page_count = len(document)
@@ -105,7 +104,7 @@ def _read_page(document: pypdfium2.PdfDocument, index: int) -> dict[str, Any]:
     characters = Characters(text_page.raw)
     tags = pdf_tags.LineTags(page.raw, text_page.raw)
     measured = [_measure(characters, line, tags) for line in matches]
-    # Headers and footers are artifacts; programs that mark all text so have tagged none of it.
+    # Headers and footers are artifacts; programs that mark all text as such have tagged none of it.
     kept = [line for line, is_artifact in measured if not is_artifact]
     if 2 * len(kept) < len(measured):
         kept = [line for line, _ in measured]
@@ -153,7 +152,7 @@ def _tables(
 def _without_tables(
     lines: list[list[Any]], tables: list[pdf_tables.Table]
 ) -> tuple[list[list[Any]], list[list[Any]]]:
-    """Return the lines outside tables, and the line before which each table is."""
+    """Return the lines outside tables, and the tables with the index of the line after each."""
     kept: list[list[Any]] = []
     found: dict[int, int] = {}  # By table, the place of its first line.
     for line in lines:
@@ -172,8 +171,8 @@ def _without_tables(
 
 
 def _place_of(table: pdf_tables.Table, lines: list[list[Any]], first: int) -> int:
-    """Return the index of the line that follows a table: below the nearest line above it. Programs
-    may write tables after all other text of the page."""
+    """Return the index of the line that follows a table: the one after the nearest line above it on
+    the page. Programs may write tables after all other text of the page."""
     beside = [
         (line[3], index)
         for index, line in enumerate(lines)
@@ -203,7 +202,7 @@ def _measure(
     visible = _VISIBLE.search(line.string, *line.span())
     first, end = visible.span() if visible else (line.start(), line.start() + 1)
     left, right, baseline = characters.place(first, end - 1)
-    # A bullet may be in its own type.
+    # A bullet may have a type of its own.
     lead = _BULLET.match(line.string, first, end)
     size, style = characters.type(min(lead.end(), end - 1) if lead else first)
     if style == "bold" and end - 1 > first and characters.type(end - 1)[1] != "bold":

@@ -3,8 +3,8 @@
     {"slide": 3, "title": "Results", "html": "<p>…</p><table>…</table>", "notes": "…"}
     {"has_hidden": false}
 
-python-pptx knows which text is a title and where each stands; the order is top to bottom, then left
-to right. Hidden slides are left out, pictures, programs and links stay closed.
+python-pptx knows which text is a title and where each shape is; the order is top to bottom, then
+left to right. Hidden slides are left out; pictures, programs and links are not opened.
 """
 
 from __future__ import annotations

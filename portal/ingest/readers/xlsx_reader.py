@@ -4,8 +4,8 @@
     {"rows": [["Part", "Price"], ["Fan", "12.50"], …]}
     {"has_hidden": false}
 
-openpyxl reads a sheet as a stream. Formulas are not computed: their results are read as
-the saving program stored them. Macros, external links and pictures are not opened.
+openpyxl reads a sheet as a stream. Formulas are not computed: their results are read as the saving
+program stored them. Macros, external links and pictures are not opened.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _as_shown(cell: Any) -> str:  # noqa: PLR0911 - a table of cases
 
 
 def _date(value: datetime.datetime, number_format: str) -> str:
-    """Format a date, a time or both: what its format shows of it."""
+    """Format a date, a time or both, depending on its number format."""
     codes = _QUOTED.sub("", number_format).lower()
     if value.time() == datetime.time() or ("h" not in codes and "d" in codes):
         return value.date().isoformat()

@@ -1,11 +1,11 @@
 """Fill Chroma's sparse index with the terms of the portal's analyser, so that Chinese is found.
 
-Distributed Chroma and Chroma Cloud (1.1 and later) keep sparse vectors in the metadata of records.
-They make them when a record is written, with the function that the collection's schema names.
+Distributed Chroma and Chroma Cloud (1.1 and later) store sparse vectors in the metadata of records.
+They compute a vector when a record is written, with the function in the collection's schema.
 Chroma's own function splits words at spaces only. A weight is the term-frequency part of BM25;
 Chroma adds the inverse document frequency (`bm25=True`).
 
-No Chroma on one machine has such an index, so the tests use a stand-in for the server.
+Chroma on a single machine has no such index, so the tests use a stand-in for the server.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SPARSE_KEY = "portal_bm25"
 """The metadata key of a record's sparse vector; it is never shown."""
 
 MEAN_LENGTH = 256.0
-"""Terms of an average chunk. A sparse vector cannot follow the collection's true mean."""
+"""Assumed number of terms in an average chunk: stored vectors cannot follow the true mean."""
 
 _INDEX_BITS = 31
 
@@ -38,7 +38,7 @@ class PortalBm25:
         return [self._vector(Counter(index_terms(text).split())) for text in input]
 
     def embed_query(self, input: Sequence[str]) -> list[Any]:
-        """Return the vectors of queries, in which every term counts one."""
+        """Return the vectors of queries, in which every term has weight 1."""
         return [_sparse({_index(term): 1.0 for term in query_terms(text)}) for text in input]
 
     def _vector(self, counts: Counter[str]) -> Any:
@@ -58,8 +58,8 @@ class PortalBm25:
 
 
 def bm25_schema(function: PortalBm25) -> Any:
-    """Return a schema with a dense index by cosine and a sparse one. Versions of Chroma without
-    schemas raise here."""
+    """Return a schema with a sparse index and a dense one with cosine distance. Fails in versions
+    of Chroma without schemas."""
     chromadb = chroma()
     register()
     schema = chromadb.Schema()
@@ -72,7 +72,7 @@ def bm25_schema(function: PortalBm25) -> Any:
 
 
 def register() -> None:
-    """Register the function under its name, with which Chroma opens collections that use it."""
+    """Register the function by its name, so that Chroma can open collections that use it."""
     chroma().utils.embedding_functions.register_sparse_embedding_function(PortalBm25)
 
 
@@ -88,7 +88,8 @@ def sparse_keys(collection: Any) -> list[str]:
 
 
 def searchable_key(collection: Any) -> str | None:
-    """Return the sparse index to search: ours, or one whose function Chroma knows here, or None."""
+    """Return the key of the sparse index to search: ours, else one whose function Chroma can load
+    here, else None."""
     usable = [
         key
         for key in sparse_keys(collection)

@@ -39,8 +39,8 @@ log = structlog.get_logger(__name__)
 
 
 class ChromaChunks:
-    """A collection, created if missing. `hybrid` asks for a native BM25 index when it is created;
-    with `lexical` ``own`` words are ranked here where there is none."""
+    """A collection, created if missing. With `hybrid`, it is created with a native BM25 index if
+    possible; if `lexical` is ``own``, words are otherwise ranked in this process."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class ChromaChunks:
     ) -> list[SemanticChunk]:
         chromadb = chroma()
         key = chromadb.K
-        # The ranking considers as many as are wanted: its default is sixteen.
+        # Knn has its own limit, which defaults to sixteen.
         search = chromadb.Search(
             where=_of_type(content_type),
             rank=chromadb.Knn(query=query_text, key=there.sparse_key, limit=limit),
@@ -113,10 +113,10 @@ class ChromaChunks:
         ).select(key.DOCUMENT, key.METADATA, key.SCORE)
         return chunks_of(there.collection.search(search), there.hidden_keys, query_index=0)
 
-    # --- keeping --------------------------------------------------------------------------------
+    # --- storing --------------------------------------------------------------------------------
 
     def upsert(self, chunks: Sequence[SemanticChunk]) -> None:
-        """Write in batches of Chroma's size; each batch is stored whole or not at all."""
+        """Write in batches of Chroma's maximum size; each is stored completely or not at all."""
         for chunk in chunks:
             _check(chunk, self._there.hidden_keys)
         for batch in _batches(chunks, self._max_batch_size):
@@ -182,7 +182,7 @@ class ChromaChunks:
             )
 
     def _erase(self, batch: Sequence[str], there: OpenCollection) -> int:
-        # Chroma counts what it was asked for, there or not.
+        # Look up the ids first, since Chroma's own count includes unknown ones.
         known = list(there.collection.get(ids=list(batch), include=[])["ids"])
         if known:
             with self._in_step(there, erased=known):
@@ -205,7 +205,8 @@ def _of_type(content_type: str | None) -> dict[str, Any] | None:
 def _replacing(
     there: OpenCollection, batch: Sequence[SemanticChunk]
 ) -> list[dict[str, Any] | None]:
-    """Return metadata that replaces what is stored: Chroma merges it, and removes keys of None."""
+    """Return metadata that replaces the stored metadata: Chroma merges the two, and removes keys
+    whose value is None."""
     result = there.collection.get(ids=[chunk.id for chunk in batch], include=["metadatas"])
     stood = dict(zip(result["ids"], result["metadatas"], strict=True))
     return [

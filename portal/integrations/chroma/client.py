@@ -1,6 +1,6 @@
 """Open Chroma's client, with telemetry off. Needs the extra `chroma`.
 
-`chromadb` is imported only here and only when it is needed; without it the error names the extra.
+`chromadb` is imported only here and only when needed; if it is missing, the error names the extra.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from portal.errors import ServerSetup
 
-# Chroma's database; a directory without it is not one of Chroma's.
+# Chroma's database; a directory without it is not a Chroma directory.
 DATABASE_FILE = "chroma.sqlite3"
 DEFAULT_PORT = 8000
 
@@ -21,7 +21,7 @@ Client = Any
 
 
 def open_directory(directory: Path | str, *, create: bool = True) -> Client:
-    """Open a directory of Chroma, creating it unless `create` is false.
+    """Open a Chroma directory, creating it unless `create` is false.
 
     Raises ServerSetup without the extra, for a directory that cannot be opened, and for one that
     this process has opened with other settings; pass that client instead.
@@ -64,5 +64,5 @@ def chroma() -> Any:
 
 
 def _quiet(chromadb: Any) -> Any:
-    # By default Chroma reports to its vendor how it is used.
+    # By default Chroma sends usage data to its vendor.
     return chromadb.config.Settings(anonymized_telemetry=False)

@@ -1,4 +1,4 @@
-"""Open a Chroma collection, with a native BM25 index where Chroma has one."""
+"""Open a Chroma collection, with a native BM25 index if Chroma has one."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from portal.integrations.chroma.client import Client, chroma
 NO_BM25_INDEX = "no_bm25_index"
 BM25_UNAVAILABLE = "bm25_unavailable"
 
-# How a Chroma that has no such index says so: it knows the schema and refuses it (1.5, on a
-# machine of one's own), or knows no schemas (before 1.1).
+# Words in the errors of a Chroma without such an index: on a single machine it refuses the schema
+# (1.5), and before 1.1 it has no schemas.
 _UNSUPPORTED = ("not enabled", "not supported", "not implemented", "unexpected keyword")
 _MAX_REASON_LENGTH = 300
 
@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 @dataclass(frozen=True, slots=True)
 class OpenCollection:
     """A collection, the key of its searchable sparse index (or why there is none), and the metadata
-    keys that are Chroma's own."""
+    keys that Chroma uses itself."""
 
     collection: Any
     sparse_key: str | None
@@ -45,9 +45,9 @@ class OpenCollection:
 def open_collection(
     client: Client, name: str, *, hybrid: bool, function: PortalBm25
 ) -> OpenCollection:
-    """Open a collection, creating it with cosine distance if missing. With `hybrid` a BM25 index is
-    tried first: no version tells whether Chroma has one, since one package supports it on a
-    distributed server and not in a directory."""
+    """Open a collection, creating it with cosine distance if missing. With `hybrid`, first try to
+    create it with a BM25 index: the version does not tell whether that works, since one and the
+    same package supports it on a distributed server but not in a directory."""
     reason = None
     if hybrid:
         try:
@@ -83,7 +83,7 @@ def is_missing(error: Exception) -> bool:
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Raise ValueError for what Chroma cannot store."""
+    """Raise ValueError instead of Chroma's errors for values that it cannot store."""
     errors = chroma().errors
     refused = (
         errors.InvalidArgumentError,
@@ -101,8 +101,8 @@ def plain_errors() -> Iterator[None]:
 def chunks_of(
     result: Mapping[str, Any], hidden_keys: frozenset[str], query_index: int | None = None
 ) -> list[SemanticChunk]:
-    """Convert a result of Chroma, a list per field; of a nested one the lists of query
-    `query_index`."""
+    """Convert a result of Chroma, which has a list per field. In a nested result, which has lists
+    per query, convert those of the query at `query_index`."""
 
     def values(field: str) -> Sequence[Any]:
         listed = result.get(field)
@@ -124,8 +124,8 @@ def chunks_of(
 
 
 def ensure_registered() -> None:
-    """Register our function before Chroma opens a collection; versions without sparse functions
-    need none."""
+    """Register our function before Chroma opens a collection; versions without sparse functions do
+    not need it."""
     try:
         register()
     except (ImportError, AttributeError):

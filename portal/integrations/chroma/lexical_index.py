@@ -36,8 +36,8 @@ _BEST = """
 
 
 class LexicalIndex:
-    """Texts under ids, ranked as the portal ranks words: terms by its analyser, weights by ln(1 +
-    (N - n + ½) / (n + ½)). Not safe between threads; its owner locks."""
+    """Texts by id, ranked as in the portal's keyword search: terms of its analyser, weights of
+    ln(1 + (N - n + ½) / (n + ½)). Not thread-safe; its owner must lock."""
 
     def __init__(self, shape: Bm25Shape) -> None:
         self._shape = shape

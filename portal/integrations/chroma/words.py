@@ -1,10 +1,11 @@
 """Rank words over a Chroma collection that has no sparse index.
 
-The index lives in this process's memory. The first search by words reads it from the collection,
-and writes through the store keep it current. Changes by other programs show in the number of
-records and, for a directory, in the state of its database file; on a server everything is read
-again after `RECHECK_S` seconds. Reading again analyses only what differs. Results are always read
-from the collection; if one differs from the index, the index is read again and asked once more.
+The index is in the memory of this process. The first search by words builds it from the collection,
+and writes through the store keep it up to date. Changes by other programs are noticed by the number
+of records and, for a directory, by the state of its database file; from a server, everything is
+read again after `RECHECK_S` seconds. A refresh analyses only records that differ. Results are
+always read from the collection; if one differs from the index, the index is refreshed and the
+search is repeated once.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from portal.integrations.chunk_store import CONTENT_TYPE
 from portal.store.search.selection.term_postings import Bm25Shape
 
 RECHECK_S = 30.0
-"""How long records that others change on a server may be searched by their old words."""
+"""How long searches may use the old words of records that others have changed on a server."""
 
 _PAGE = 2_000
 _STATE_FILES = (DATABASE_FILE, f"{DATABASE_FILE}-wal")
@@ -43,14 +44,14 @@ class OwnWords:
         self._index = LexicalIndex(shape)
         self._digests: dict[str, bytes] = {}
         self._directory = _directory_of(client)
-        # The state of the collection that the index shows; None: it shows none.
+        # The state of the collection that the index reflects; None before it has been built.
         self._shown: object = None
         self._read_at = 0.0
 
     def best(
         self, there: OpenCollection, query: str, limit: int, content_type: str | None
     ) -> list[SemanticChunk]:
-        """Return the chunks of this type that BM25 ranks first, best first."""
+        """Return the best chunks of this type by BM25, best first."""
         with self._lock:
             if not self._is_in_step(there):
                 self._read(there)
@@ -67,9 +68,9 @@ class OwnWords:
         written: Sequence[SemanticChunk] = (),
         erased: Sequence[str] = (),
     ) -> Iterator[None]:
-        """Update the index with what the block writes or deletes."""
+        """Keep the index up to date with what the block writes and deletes."""
         with self._lock:
-            # Writing does not build an index that no search has asked for.
+            # Writing does not build an index that no search has needed yet.
             was_in_step = self._shown is not None and self._is_in_step(there)
             self._shown = None
             yield
@@ -89,8 +90,8 @@ class OwnWords:
         *,
         is_last: bool = False,
     ) -> list[SemanticChunk] | None:
-        """Return the best chunks as stored, or None if the index is outdated; on the last attempt
-        only those that are current."""
+        """Return the best chunks as stored, or None if the index is outdated; on the last attempt,
+        only those that are still current."""
         keys = self._index.best(query, limit, content_type)
         if not keys:
             return []
@@ -110,17 +111,17 @@ class OwnWords:
         return bool(there.collection.count() == len(self._index))
 
     def _state(self, there: OpenCollection) -> object:
-        """Return a value that changes with every write, in a directory; on a server, with the
+        """Return a value that changes with every write to a directory; for a server, only with the
         collection."""
-        # Only asked for, never opened: to close a database file here would end the locks that
-        # Chroma holds on it in this process.
+        # The database files must not be opened: closing them would release the locks that Chroma
+        # holds on them in this process.
         files = [self._directory / name for name in _STATE_FILES] if self._directory else []
         return there.collection.id, tuple(map(_file_state, files))
 
     def _read(self, there: OpenCollection) -> None:
-        """Read what changed in the collection into the index."""
+        """Refresh the index with the records that have changed."""
         started, analysed = time.monotonic(), 0
-        # Taken before reading: after a write meanwhile it differs, and the index is read again.
+        # Taken before reading: after a write meanwhile it differs, and the index is refreshed.
         shown = self._state(there)
         gone = set(self._digests)
         for chunk in _all(there):
@@ -150,8 +151,8 @@ class OwnWords:
 
 
 def _all(there: OpenCollection) -> Iterator[SemanticChunk]:
-    """Yield every record, in pages. A record missed because others were deleted meanwhile shows in
-    the count at the next search."""
+    """Yield every record, read in pages. If deletions meanwhile make it miss a record, the next
+    search notices that by the count."""
     offset = 0
     while True:
         result = there.collection.get(

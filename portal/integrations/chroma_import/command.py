@@ -1,4 +1,4 @@
-"""Show an import: progress, a table, and what was not imported."""
+"""Run an import and report it: progress, a table, and what was not imported."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from portal.services.collections.records import Collections
 __all__ = ["Options", "Tenancy", "import_and_show"]
 
 _MAX_ID_SHOWN_LENGTH = 40
-_STOPPED = 130  # As shells have it of SIGINT.
-# Programs that read a table want every column whole.
+_STOPPED = 130  # The exit status that shells use for SIGINT.
+# Programs that read the table need every column in full.
 _WIDTH_WITHOUT_TERMINAL = 200
 
 
@@ -108,7 +108,7 @@ def _sources(client: Client, tenancy: Tenancy) -> list[Source]:
         client.set_tenant(tenancy.tenant, tenancy.database)
         return list_collections(client)
     except Exception as error:
-        # Chroma's errors have no class in common but Exception.
+        # Chroma's errors have no common base class but Exception.
         raise ServerSetup(f"Chroma cannot list {tenancy}: {error}") from error
 
 
@@ -212,7 +212,7 @@ def _ending(tally: Tally) -> Iterator[str]:
 
 
 def _format_cases(cases: Cases) -> str:
-    """Format a count with a few ids, escaping what cannot be printed."""
+    """Format a count with a few ids, escaping unprintable characters."""
     shown = [repr(record_id[:_MAX_ID_SHOWN_LENGTH]) for record_id in cases.ids]
     more = ", …" if cases.count > len(shown) else ""
     return f"{cases.count} ({', '.join(shown)}{more})"

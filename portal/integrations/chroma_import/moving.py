@@ -30,12 +30,12 @@ BATCH_SIZE = 500
 _EXAMPLES = 5
 
 Advance = Callable[[int, int], None]
-"""Called with the number of records just done, and of all."""
+"""Called with the number of records just processed, and the total."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to import. With `keeps`, existing records stay even where they differ."""
+    """The options of an import. With `keeps`, existing records are kept even if they differ."""
 
     batch_size: int = BATCH_SIZE
     prefix: str = ""
@@ -60,7 +60,7 @@ class Cases:
 
 @dataclass(slots=True)
 class Tally:
-    """The result for one collection. `there` counts records that were stored already, `changed`
+    """The result for one collection. `there` counts records that were already stored, `changed`
     those that differed and were replaced unless `keeps`; `skipped` and `notes` are by reason."""
 
     name: str
@@ -89,7 +89,7 @@ class Tally:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether every record of Chroma is here, or would be."""
+        """Return whether all records of Chroma are stored here, or would be after a dry run."""
         has_gaps = self.refused is not None or self.skipped or self.missing.count
         return not has_gaps and self.seen == self.in_chroma
 
@@ -104,8 +104,8 @@ def move(
     options: Options,
     advance: Advance = lambda _done, _total: None,
 ) -> Tally:
-    """Import a collection, or find out what that would do, then count what is stored. Errors of the
-    database propagate; batches written before them stay."""
+    """Import a collection, or find out what that would do, and then count the stored records.
+    Database errors propagate; batches written before are kept."""
     tally = Tally(source.name, options.prefix + source.name)
     reader = Reader(source, options.batch_size)
     try:
@@ -146,7 +146,7 @@ class _Move:
     skipped_ids: set[str] = field(default_factory=set, init=False)
 
     def run(self) -> None:
-        # The index is made once, of all vectors, which takes less than to add them one by one.
+        # Build the index once, from all vectors, which is faster than adding them one by one.
         writing = replace(self.collections, compared_one_by_one=NEVER_INDEXED)
         self._open()
         for batch in self.reader.batches():
@@ -183,7 +183,7 @@ class _Move:
             self.dimensions = self.target.model.dimensions
 
     def _import_batch(self, batch: Sequence[ChromaRecord], writing: Collections) -> None:
-        """Write what is new in a batch, in one transaction."""
+        """Write the new and changed records of a batch, in one transaction."""
         records = [record for item in batch if (record := self._usable(item)) is not None]
         there = {
             stored.id: stored for stored in self._find_stored([record.id for record in records])
@@ -213,7 +213,8 @@ class _Move:
         return record
 
     def _check_length(self, vector: Any) -> None:
-        """Require the length of the first vector of all others."""
+        """Require the same length of all vectors: that of the stored ones, else of the first.
+        Raises Unusable."""
         self.dimensions = self.dimensions or len(vector)
         if len(vector) != self.dimensions:
             raise Unusable(f"a vector of {len(vector)} numbers, not {self.dimensions}")
@@ -225,7 +226,7 @@ class _Move:
         return self.collections.records(self.target.id, RecordFilter(ids=tuple(ids)), page)
 
     def _verify(self) -> None:
-        """Look up every record that was not skipped."""
+        """Check that every record that was not skipped is stored."""
         for ids in self.reader.ids():
             wanted = [record_id for record_id in ids if record_id not in self.skipped_ids]
             here = {stored.id for stored in self._find_stored(wanted, with_vectors=False)}

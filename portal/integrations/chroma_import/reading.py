@@ -13,11 +13,11 @@ from portal.domain.vector_collections import DISTANCES, Distance
 from portal.integrations.chroma.client import DATABASE_FILE, Client
 
 COLLECTION_PAGE = 100
-# Chroma steps over what a page's offset leaves out, one record after the other: large pages of ids,
-# and records by their ids, take a time that grows with the number of records and not its square.
+# Chroma skips to an offset record by record. With large pages of ids, and records read by id, the
+# time grows linearly with the number of records, not quadratically.
 ID_PAGE = 20_000
 MAX_UNREADABLE = 200
-"""So many records without a vector that can be read, and none with one, are a broken index."""
+"""An index is broken after this many records without a readable vector and none with one."""
 
 _DEFAULT: Distance = "l2"
 _INCLUDED = ["metadatas", "documents", "embeddings", "uris"]
@@ -25,7 +25,7 @@ _INCLUDED = ["metadatas", "documents", "embeddings", "uris"]
 
 @dataclass(frozen=True, slots=True)
 class ChromaRecord:
-    """A record of Chroma; `vector` is None if it has none that can be read."""
+    """A record of Chroma; `vector` is None if it has no readable one."""
 
     id: str
     document: str | None = None
@@ -76,8 +76,8 @@ def distance_of(
 ) -> Distance:
     """Return the distance of a collection. Raises ValueError for an unknown one.
 
-    Chroma before 1.0 kept it in the metadata and always stored a configuration of l2, so the
-    configuration counts only if it says something else or stands alone.
+    Chroma before 1.0 stored it in the metadata and always had l2 in the configuration, so l2 in the
+    configuration counts only if the metadata has no distance.
     """
     of_index = (configuration or {}).get("hnsw") or (configuration or {}).get("spann") or {}
     configured = of_index.get("space") or _DEFAULT
@@ -90,7 +90,7 @@ def distance_of(
 
 @dataclass(frozen=True, slots=True)
 class Tenancy:
-    """A database in a directory; Chroma's defaults unless a program chose another."""
+    """A tenant and a database in a directory, by default those of Chroma."""
 
     tenant: str = "default_tenant"
     database: str = "default_database"
@@ -116,7 +116,7 @@ _DATABASES = """
 
 @dataclass(slots=True)
 class Reader:
-    """Reads records in insertion order from a collection that does not change meanwhile."""
+    """Reads records in insertion order; the collection must not change meanwhile."""
 
     source: Source
     batch_size: int
@@ -140,12 +140,12 @@ class Reader:
         """Yield all records in batches. Raises Unreadable."""
         for ids in self.ids():
             by_id = {record.id: record for record in self._read(ids)}
-            # What it lists and then does not give is treated as having no vector.
+            # A record that is listed but not returned counts as one without a vector.
             yield [by_id.get(record_id, ChromaRecord(record_id)) for record_id in ids]
 
     def _read(self, ids: Sequence[str]) -> list[ChromaRecord]:
-        """Return records by ids. An unreadable vector fails its whole batch, so halve it until it
-        is found."""
+        """Return records by ids. An unreadable vector fails the whole batch, so the batch is halved
+        until the vector is found."""
         try:
             found = _records(self._get(ids=list(ids), include=_INCLUDED))
         except Unreadable as error:

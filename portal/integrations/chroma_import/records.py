@@ -23,8 +23,8 @@ URI = "a URI, which is not kept"
 NO_VECTOR = "no vector"
 
 VECTOR_TOLERANCE = 1e-6
-"""Of the largest number in a vector. Chroma keeps vectors of cosine at unit length, and gives the
-last digits differently from its log and from its index."""
+"""Relative to the largest number in a vector. With cosine distance Chroma stores vectors at unit
+length, and the last digits differ between its log and its index."""
 
 
 class Unusable(ValueError):
@@ -97,7 +97,8 @@ def _equal(one: Any, other: Any) -> bool:
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(_equal, one, other))
     if isinstance(other, float) and isinstance(one, int) and not isinstance(one, bool):
-        # jsonb writes 1e23 out, and so it is read as the whole number 10**23, which 1e23 is not.
+        # jsonb writes out all digits of 1e23, so it is read as the integer 10**23, which differs
+        # from the float 1e23.
         return one == Decimal(repr(other))
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 

@@ -1,7 +1,7 @@
 """Copy a Chroma directory to read from.
 
 Opening such a directory writes to it: Chroma upgrades its tables and moves its log into the index.
-The original stays as it is.
+The original must not be changed.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _PREFIX = "chroma-import-"
 _IN_USE = "portal-import.lock"
 _ATTEMPTS = 3
 _SPARE_BYTES = 64 * 2**20  # What Chroma adds to the copy when it opens it.
-# Chroma's database, what SQLite keeps beside it in the middle of a write, and a folder an index.
+# Chroma's database, the files of SQLite beside it during a write, and one folder per index.
 _DATABASE_FILES = tuple(DATABASE_FILE + ending for ending in ("", "-journal", "-wal", "-shm"))
 _INDEX_FOLDER = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _BEFORE_0_4 = ("chroma-collections.parquet", "chroma.duckdb", "index")
 
 
 def check_directory(directory: Path) -> None:
-    """Raise ServerSetup with the reason if this is no readable directory of Chroma."""
+    """Raise ServerSetup with the reason if this is not a readable Chroma directory."""
     try:
         if not directory.exists():
             raise _refused(directory, "there is no such directory")
@@ -53,8 +53,8 @@ def snapshot(directory: Path, data_dir: Path) -> Iterator[Path]:
     """Copy a Chroma directory into its own folder in `data_dir` while the block runs. Copies
     left behind by killed imports are deleted first.
 
-    Raises ServerSetup if the directory cannot be read, keeps changing, holds no database of
-    Chroma's, or does not fit on the disk.
+    Raises ServerSetup if the directory cannot be read, keeps changing, has no Chroma database, or
+    does not fit on the disk.
     """
     check_directory(directory)
     data_dir.mkdir(parents=True, exist_ok=True)
@@ -95,7 +95,7 @@ def _state(directory: Path) -> dict[Path, tuple[int, int]]:
 
 def _copy_unchanged(directory: Path, copy: Path) -> None:
     for _attempt in range(_ATTEMPTS):
-        # A file that goes between two looks was written to: look again.
+        # If a file disappears meanwhile, another program is writing: try again.
         with suppress(FileNotFoundError):
             before = _state(directory)
             _require_room(directory, copy.parent, sum(size for size, _time in before.values()))
@@ -129,7 +129,7 @@ def _require_room(directory: Path, room: Path, size: int) -> None:
 
 
 def _check_tables(directory: Path, copy: Path) -> None:
-    """Refuse files without Chroma's tables: of an empty one Chroma would create a database."""
+    """Refuse a file without Chroma's tables: in an empty file Chroma would create a database."""
     try:
         with closing(sqlite3.connect(copy / DATABASE_FILE)) as database:
             found = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")

@@ -17,7 +17,7 @@ from portal.integrations.connection import Connection, connect, portal_model
 from portal.integrations.langchain.collection import Collection
 from portal.integrations.langchain.embeddings import EmbedderEmbeddings
 from portal.integrations.values import DEFAULT_DOCUMENT_KEY, clean_metadata, plain_errors
-from portal.services.collections.nearest import COMPARED_ONE_BY_ONE
+from portal.services.collections.nearest import MAX_COMPARED_RECORDS
 from portal.services.collections.records import Collections
 from portal.store.documents.selection import PORTAL_COLLECTION
 
@@ -50,15 +50,15 @@ class CollectionStore(VectorStore):
         ssl: bool = False,
         connection: Connection | None = None,
         document_key: str | None = DEFAULT_DOCUMENT_KEY,
-        compared_one_by_one: int = COMPARED_ONE_BY_ONE,
+        compared_one_by_one: int = MAX_COMPARED_RECORDS,
     ) -> None:
-        """Take the arguments of `langchain_chroma.Chroma`, with `connection` instead of those that
-        say where data lies: a URL, the portal's settings or a Database, else this machine's
-        settings.
+        """Accept the arguments of `langchain_chroma.Chroma`. Instead of those for the location of
+        the data, which are ignored, there is `connection`: a URL, the portal's settings or a
+        Database, by default this machine's settings.
 
-        Without an `embedding_function` the portal's own model embeds. Records with the same
-        metadata value under `document_key` belong to one document. Up to `compared_one_by_one`
-        records a search compares all of them, above that it uses an index. Raises ValueError.
+        `embedding_function` defaults to the portal's own model. Records with the same metadata
+        value under `document_key` belong to one document. A search compares up to
+        `compared_one_by_one` records one by one; above that it uses an index. Raises ValueError.
         """
         _warn_of_ignored(
             persist_directory=persist_directory, host=host, port=port, headers=headers,
@@ -86,7 +86,7 @@ class CollectionStore(VectorStore):
 
     @property
     def _collection(self) -> Collection:
-        """Return the collection with the methods of Chroma. Raises ValueError once it is
+        """Return the collection, which has the methods of Chroma. Raises ValueError if it was
         deleted."""
         if self._opened is None:
             raise ValueError(
@@ -135,7 +135,7 @@ class CollectionStore(VectorStore):
         with plain_errors(self._collection_name):
             existing = self._collections.find(self._collection_name)
             if existing is not None:
-                with suppress(NotFound):  # Deleted in that moment.
+                with suppress(NotFound):  # Deleted meanwhile.
                     self._collections.drop(existing.id)
         self._open(create=True)
 
@@ -163,7 +163,8 @@ def _warn_of_ignored(**arguments: Any) -> None:
 def _distance(
     metadata: Mapping[str, Any] | None, configuration: Mapping[str, Any] | None
 ) -> Distance | None:
-    """Return the distance that a caller asks for, None if none."""
+    """Return the distance that the caller requests; None if there is none. Raises ValueError for
+    an unknown one."""
     of_index = (configuration or {}).get("hnsw") or (configuration or {}).get("spann") or {}
     space = of_index.get("space") or (metadata or {}).get("hnsw:space")
     if space is None:

@@ -1,4 +1,4 @@
-"""A collection with the methods of Chroma, for code written for it."""
+"""A collection with the methods of Chroma, for programs written for Chroma."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ Where = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """Records under ids. `embeddings` embeds texts without vectors; `document_key` is the metadata
-    key that names a record's document."""
+    """Records by id. `embeddings` returns the model for texts without vectors; `document_key` is
+    the metadata key with the name of a record's document."""
 
     _collections: Collections
     _handle: VectorCollection
@@ -83,7 +83,7 @@ class Collection:
         metadatas: Any = None,
         documents: str | Sequence[str] | None = None,
     ) -> None:
-        """Add records, all or none; existing ids keep what they hold."""
+        """Add records, all or none; records with existing ids are left unchanged."""
         with plain_errors(self.name):
             records = self._records(ids, documents, metadatas, embeddings)
             self._collections.add_new(self.id, records)
@@ -134,8 +134,8 @@ class Collection:
         where: Where | None = None,
         where_document: Where | None = None,
     ) -> dict[str, int]:
-        """Delete the records that match every condition. Raises ValueError without any:
-        `delete_collection` deletes all."""
+        """Delete the records that match every condition. Raises ValueError without a condition:
+        `delete_collection` deletes everything."""
         if ids is None and not where and not where_document:
             raise ValueError("At least one of ids, where, or where_document must be provided.")
         with plain_errors(self.name):
@@ -228,7 +228,7 @@ class Collection:
     def near_by_both(
         self, embedding: Any, words: str, k: int, where: Where | None, where_document: Where | None
     ) -> list[StoredRecord]:
-        """Return the best `k` records by vector and words, with scores."""
+        """Return the `k` best records by vector and words, with scores."""
         k = checked_count(k, "the number of results", min_value=1)
         with plain_errors(self.name):
             wanted = record_filter(None, where, where_document)
@@ -243,7 +243,7 @@ class Collection:
     def _records(
         self, ids: Any, documents: Any, metadatas: Any, embeddings: Any
     ) -> list[NewRecord]:
-        """Build records; one without a text gets the empty text."""
+        """Build records; those without a text get the empty text."""
         named = checked_ids(ids)
         if documents is None:
             if embeddings is None:

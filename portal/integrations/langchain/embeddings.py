@@ -10,7 +10,7 @@ from portal.domain.embedding import Embedder
 
 
 class EmbedderEmbeddings(Embeddings):
-    """A model of the portal's; `embedder` returns the one to use now. Vectors have unit length.
+    """One of the portal's models; `embedder` returns the one to use now. Vectors have unit length.
     Both methods raise EmbedderUnavailable."""
 
     def __init__(self, embedder: Callable[[], Embedder]) -> None:

@@ -1,8 +1,8 @@
-"""What the portal's retriever and vector store share: the reader, requests, and documents with
-what an answer needs to cite them.
+"""Functions for the portal's retriever and vector store: they open the reader, build search
+requests, and return documents that an answer can cite.
 
-Every call applies the rule of selection: documents that are deleted, not visible to the user or
-switched off, for the user or in the conversation, are neither found nor counted.
+Every call applies the selection: documents that are deleted, not visible to the user, or switched
+off for the user or in the conversation, are neither found nor counted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from portal.services import Services
 from portal.services.collections.portal_reader import PortalReader, ReadChunk
 from portal.text.characters.storable import storable
 
-# Fields of a document, not of a chunk's metadata: searches have their own conditions for them.
+# Fields of a document, not of a chunk's metadata: searches have separate conditions for them.
 _DOCUMENT_FIELDS = ("domain", "content_type")
 
 
@@ -41,7 +41,7 @@ def open_reader(
 
 @contextmanager
 def plain_errors(reader: PortalReader) -> Iterator[None]:
-    """Raise ValueError for what the caller got wrong, as LangChain's stores do."""
+    """Raise ValueError for errors of the caller, as LangChain's stores do."""
     try:
         yield
     except InvalidInput as error:
@@ -92,8 +92,8 @@ def to_documents(reader: PortalReader, found: Sequence[ReadChunk]) -> list[Docum
 
 
 def _to_document(site: str, place: int, found: ReadChunk) -> Document:
-    """Return a chunk with what an answer needs to cite it: `citation` has the fields of a citation
-    in the JSON API, `marker` being the place among these results."""
+    """Return a chunk as a document that an answer can cite. Its `citation` has the fields of a
+    citation in the JSON API, with the position among these results as `marker`."""
     chunk, hit = found.chunk, found.hit
     url = site + chunk_url(chunk.document_id, chunk.id)
     location = {"page": chunk.page, "page_label": chunk.page_label, "heading": chunk.heading}

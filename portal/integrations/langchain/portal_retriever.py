@@ -37,13 +37,13 @@ class PortalRetriever(BaseRetriever):
         retriever = PortalRetriever(user="ann", conversation=conversation_id, k=4)
         retriever.invoke("How much vacation?")[0].metadata["citation"]["url"]
 
-    `user` is a name or a `User`. `k` is the portal's `top_n` unless it is given; `mode`, `domain`,
+    `user` is a name or a `User`. `k` defaults to the portal's `top_n`; `mode`, `domain`,
     `threshold` and `scope` are those of `POST /api/knowledge/search`. `connection` is that of
-    `PostgresVectorStore`. Raises ValueError for an unknown or disabled user and for a conversation
-    or a scope with what is not the user's to see.
+    `PostgresVectorStore`. Raises ValueError for an unknown or disabled user, and for a conversation
+    or a scope that the user may not see.
     """
 
-    # A mistyped `conversation` must not silently read what is switched off there.
+    # A mistyped `conversation` must not silently find documents that are switched off there.
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     user: str | User

@@ -48,11 +48,11 @@ READ_ONLY = (
 
 
 class PortalVectorStore(VectorStore):
-    """The collection `portal` as a read-only vector store; a record is a chunk, under its id.
+    """The collection `portal` as a read-only vector store; a record is a chunk, with its id.
 
-    `filter` takes conditions on the metadata that is stored with chunks (`source_file`,
-    `page_number`, and what programs added), and the fields `domain` and `content_type` of their
-    documents as plain values.
+    `filter` accepts conditions on the metadata of chunks (`source_file`, `page_number`, and values
+    added by programs), and the fields `domain` and `content_type` of their documents as plain
+    values.
     """
 
     def __init__(
@@ -63,8 +63,8 @@ class PortalVectorStore(VectorStore):
         scope: AskScope | None = None,
         connection: Connection | Services | None = None,
     ) -> None:
-        """Open the store; with `scope`, its searches find nothing else. Raises ValueError as
-        `PortalRetriever` does, ServerSetup."""
+        """Open the store; a `scope` limits its searches. Raises ValueError as `PortalRetriever`
+        does, and ServerSetup."""
         self._scope = scope
         self._reader = open_reader(user, conversation, connection)
 
@@ -82,7 +82,7 @@ class PortalVectorStore(VectorStore):
     def similarity_search(
         self, query: Query, k: int = DEFAULT_K, filter: Where | None = None, **kwargs: Any
     ) -> list[Document]:
-        """Return the `k` chunks of the highest cosine with a query or a vector."""
+        """Return the `k` chunks with the highest cosine to a query or a vector."""
         return self._documents(self._nearest(query, k, filter, **kwargs))
 
     def similarity_search_with_score(
@@ -132,13 +132,13 @@ class PortalVectorStore(VectorStore):
         return list(zip(self._documents(found), scores, strict=True))
 
     def as_retriever(self, **kwargs: Any) -> VectorStoreRetriever:
-        """Return a retriever; `k` may be given beside `search_kwargs` too."""
+        """Return a retriever; `k` may also be given outside of `search_kwargs`."""
         return super().as_retriever(**k_in_search_kwargs(kwargs))
 
     # --- reading --------------------------------------------------------------------------------
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """Return chunks in the order asked for, without those that the user may not read."""
+        """Return chunks in the given order, without those that the user may not read."""
         wanted = [key for chunk_id in ids if (key := as_uuid(chunk_id)) is not None]
         with plain_errors(self._reader):
             found = self._reader.chunks(wanted)
@@ -152,8 +152,7 @@ class PortalVectorStore(VectorStore):
         offset: int | None = None,
         include: Iterable[str] = ("metadatas", "documents"),
     ) -> dict[str, Any]:
-        """Return chunks as `Collection.get` of Chroma does, in the order in which they were added,
-        without vectors."""
+        """Return chunks as `Collection.get` of Chroma does, in insertion order, without vectors."""
         included = checked_include(include)
         if ids is not None:
             documents = self.get_by_ids([ids] if isinstance(ids, str) else ids)

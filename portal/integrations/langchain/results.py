@@ -13,7 +13,7 @@ _INCLUDABLE = ("documents", "embeddings", "metadatas", "distances", "uris", "dat
 
 
 def checked_include(include: Iterable[str]) -> tuple[str, ...]:
-    """Check the fields that a caller asks for. Raises ValueError for an unknown one."""
+    """Check the fields that a caller requests. Raises ValueError for an unknown one."""
     included = tuple(include)
     for field in included:
         if field not in _INCLUDABLE:

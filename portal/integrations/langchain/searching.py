@@ -23,8 +23,8 @@ Scored = list[tuple[Document, float]]
 
 
 class SearchingStore(CollectionStore):
-    """Every search takes `filter`, conditions on metadata, and `where_document`, conditions on the
-    text. Queries are texts or vectors."""
+    """A store with its searches. Each accepts `filter`, conditions on metadata, and
+    `where_document`, conditions on the text. Queries are texts or vectors."""
 
     def similarity_search(
         self,
@@ -142,8 +142,8 @@ class SearchingStore(CollectionStore):
         """Return the best documents by meaning and words with their scores: higher is better.
 
         Score = cosine × semantic_weight + BM25 / the best BM25 × bm25_weight, with the weights of
-        `dynamic_config`; without pg_textsearch the cosine alone, which is logged. A text as
-        `query_embedding` is embedded, and is the `query_text` unless that is given.
+        `dynamic_config`. Without pg_textsearch it is the cosine alone, and that is logged. A text
+        as `query_embedding` is embedded, and is also the default of `query_text`.
         """
         if query_text is None:
             if not isinstance(query_embedding, str):
@@ -155,7 +155,7 @@ class SearchingStore(CollectionStore):
         return [(to_document(record), record.score or 0.0) for record in records]
 
     def as_retriever(self, **kwargs: Any) -> VectorStoreRetriever:
-        """Return a retriever; `k` may be given beside `search_kwargs` too."""
+        """Return a retriever; `k` may also be given outside of `search_kwargs`."""
         return super().as_retriever(**k_in_search_kwargs(kwargs))
 
     def _vector(self, query: Query) -> Any:
@@ -167,13 +167,14 @@ def to_document(record: StoredRecord) -> Document:
 
 
 def refuse_unknown(kwargs: Mapping[str, Any]) -> None:
-    """Raise TypeError: a mistyped `filter` must not silently search everything."""
+    """Raise TypeError for any argument: a mistyped `filter` must not silently search everything."""
     if kwargs:
         raise TypeError(f"unexpected keyword arguments: {', '.join(sorted(kwargs))}")
 
 
 def k_in_search_kwargs(kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Move a retriever's `k` to where LangChain reads it; one in `search_kwargs` wins."""
+    """Move a retriever's `k` to `search_kwargs`, where LangChain reads it; a `k` that is there
+    already takes precedence."""
     if "k" not in kwargs:
         return kwargs
     searching = {"k": kwargs["k"]} | (kwargs.get("search_kwargs") or {})

@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 
 async def _run_on_thread(function: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
-    """Call on another thread."""
+    """Call a function on another thread."""
     return await run_in_executor(None, function, *args, **kwargs)
 
 
@@ -35,7 +35,7 @@ def _on_thread(method: Callable[..., Result]) -> Callable[..., Coroutine[Any, An
 
 
 def _embedding_first(method: Callable[..., Result]) -> Callable[..., Coroutine[Any, Any, Result]]:
-    """Return the asynchronous twin of a search, which awaits the embedding of the query first."""
+    """Return the asynchronous twin of a search, which first awaits the embedding of the query."""
 
     @wraps(method)
     async def twin(self: PostgresVectorStore, query: Query, *args: Any, **kwargs: Any) -> Result:
@@ -53,8 +53,8 @@ class PostgresVectorStore(WritingStore):
         store.add_texts(["Annual leave is 24 days."], [{"source": "leave.md"}], ids=["leave-1"])
         store.similarity_search("How much vacation?", k=3, filter={"source": "leave.md"})
 
-    What the asynchronous methods do does not hold up the loop: vectors come from the model's own
-    asynchronous methods, and the database is asked on another thread.
+    The asynchronous methods do not block the event loop: vectors come from the model's own
+    asynchronous methods, and the database is queried on another thread.
     """
 
     @classmethod
@@ -84,7 +84,7 @@ class PostgresVectorStore(WritingStore):
         store.add_documents(documents, ids=ids)
         return store
 
-    # --- asynchronous: what embeds --------------------------------------------------------------
+    # --- asynchronous, with the model's own methods ---------------------------------------------
 
     async def aadd_texts(
         self,

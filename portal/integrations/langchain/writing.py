@@ -13,7 +13,8 @@ from portal.integrations.langchain.searching import SearchingStore, refuse_unkno
 
 
 class WritingStore(SearchingStore):
-    """Every call writes everything in one transaction, or nothing."""
+    """A store that can be written to. Every call writes everything in one transaction, or
+    nothing."""
 
     def add_texts(
         self,
@@ -24,10 +25,10 @@ class WritingStore(SearchingStore):
         embeddings: Any = None,
         **kwargs: Any,
     ) -> list[str]:
-        """Store texts under ids, replacing what is there, and return the ids; missing ones are
+        """Store texts, replacing those with the same ids, and return the ids; missing ids are
         generated. Texts are embedded unless `embeddings` are given.
 
-        Raises ValueError, then nothing is stored.
+        Raises ValueError, and then stores nothing.
         """
         refuse_unknown(kwargs)
         contents = list(texts)
@@ -61,7 +62,7 @@ class WritingStore(SearchingStore):
     def update_documents(
         self, ids: Sequence[str], documents: Sequence[Document], embeddings: Any = None
     ) -> None:
-        """Change text and vector of existing records and merge their metadata."""
+        """Change the text and vector of existing records, and merge their metadata."""
         self._collection.update(
             ids,
             embeddings,
@@ -91,13 +92,13 @@ class WritingStore(SearchingStore):
         where_document: Where | None = None,
         include: Sequence[str] | None = None,
     ) -> dict[str, Any]:
-        """Return records in insertion order: `ids`, and of `embeddings`, `metadatas` and
-        `documents` what `include` names."""
+        """Return records in insertion order: their `ids`, and those of `embeddings`, `metadatas`
+        and `documents` that `include` names."""
         included = ("metadatas", "documents") if include is None else include
         return self._collection.get(ids, where, limit, offset, where_document, included)
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """Return documents in the order asked for, without unknown ids."""
+        """Return documents in the given order, without unknown ids."""
         found = self.get(list(dict.fromkeys(ids)))
         columns = (found["ids"], found["documents"], found["metadatas"])
         by_id = {
@@ -106,7 +107,7 @@ class WritingStore(SearchingStore):
         }
         return [by_id[record_id] for record_id in ids if record_id in by_id]
 
-    # --- what callers of the old system call on a collection ------------------------------------
+    # --- methods of a Chroma collection, for programs written for Chroma ------------------------
 
     @property
     def name(self) -> str:
@@ -120,7 +121,7 @@ class WritingStore(SearchingStore):
     def add(
         self, ids: Any, embeddings: Any = None, metadatas: Any = None, documents: Any = None
     ) -> None:
-        """Add records; existing ids keep what they hold."""
+        """Add records; records with existing ids are left unchanged."""
         self._collection.add(ids, embeddings, metadatas, documents)
 
     def upsert(

@@ -39,14 +39,14 @@ PATH = "/mcp"
 
 _STOPPED_BY = (signal.SIGINT, signal.SIGTERM)
 _DRAIN_TIMEOUT_S = 10
-# The longest question takes a tenth of it.
+# The longest query takes a tenth of it.
 _MAX_REQUEST_BYTES = 256 * 1024
 _OUR_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 
 def serve_stdio(services: Services, token: str) -> None:
     """Serve one program over standard input and output, as the token's user, until it closes them
-    or a signal arrives. Raises InvalidToken, InsufficientScope first."""
+    or a signal arrives. Before that, raises what `reader` raises."""
     reader(services, token)
     _quieten()
     anyio.run(_serve_stdio, create_server(services, lambda: token))
@@ -61,7 +61,8 @@ def serve_http(services: Services, listener: socket.socket, allowed_hosts: Itera
 
 
 def _quieten() -> None:
-    # At debug these repeat messages that they could not read, and at info name every request.
+    # At level debug these loggers repeat messages that they could not parse, and at info they log
+    # every request.
     for name in ("mcp", "uvicorn"):
         logging.getLogger(name).setLevel(logging.WARNING)
 
@@ -85,7 +86,7 @@ async def _serve_stdio(server: Server[Any]) -> None:
 
 
 async def _input_lines() -> AsyncIterator[str]:
-    """Yield lines of standard input, read by a daemon thread: no signal would wake it."""
+    """Yield lines of standard input, read by a daemon thread: a signal would not interrupt it."""
     sending, receiving = anyio.create_memory_object_stream[str]()
     arguments = (sending, current_token())
     threading.Thread(target=_forward_input, args=arguments, daemon=True).start()
@@ -95,7 +96,7 @@ async def _input_lines() -> AsyncIterator[str]:
 
 
 def _forward_input(sending: MemoryObjectSendStream[str], loop: EventLoopToken) -> None:
-    # A file of our own: at exit Python waits for the lock of sys.stdin.
+    # Use a file of our own: at exit Python would wait for the lock of sys.stdin.
     with (
         suppress(anyio.BrokenResourceError, RuntimeError),
         os.fdopen(os.dup(0), encoding="utf-8", errors="replace") as lines,
@@ -139,7 +140,7 @@ def web_app(services: Services, security: TransportSecuritySettings) -> Starlett
     app = server.streamable_http_app(
         streamable_http_path=PATH,
         json_response=True,
-        # Nothing is remembered between requests: each brings its token, and any process answers.
+        # There is no state between requests: each has its token, and any process can respond.
         stateless_http=True,
         max_request_body_size=_MAX_REQUEST_BYTES,
         transport_security=security,
@@ -159,7 +160,7 @@ def web_app(services: Services, security: TransportSecuritySettings) -> Starlett
 
 
 def _answer_error(_request: Request, error: Exception) -> JSONResponse:
-    """Answer if a token could not be checked, for example because the database is down."""
+    """Respond if a token could not be checked, for example because the database is down."""
     known = error if isinstance(error, PortalError) else PortalError()
     body = {"error": {"code": known.code, "message": str(known)}}
     wait_s = known.retry_after_s
@@ -168,7 +169,8 @@ def _answer_error(_request: Request, error: Exception) -> JSONResponse:
 
 
 def _security(names: Iterable[str]) -> TransportSecuritySettings:
-    """Accept only requests to our own names: with DNS rebinding a foreign page uses its own."""
+    """Accept only requests to our own host names: with DNS rebinding, a foreign page sends its
+    own."""
     known = list(dict.fromkeys([*_OUR_NAMES, *names]))
     origins = [f"{scheme}://{name}" for scheme in ("http", "https") for name in known]
     return TransportSecuritySettings(
@@ -200,6 +202,7 @@ async def _serve_http(app: Starlette, listener: socket.socket) -> None:
         proxy_headers=False,  # Any client may send them; `tools.py` reads those of our proxies.
         timeout_graceful_shutdown=_DRAIN_TIMEOUT_S,
     )
-    # uvicorn raises the signal again to end the process, which ends without that.
+    # uvicorn raises the signal again to end the process; we ignore it, since the process ends
+    # anyway.
     with anyio.open_signal_receiver(*_STOPPED_BY):
         await uvicorn.Server(config).serve(sockets=[listener])

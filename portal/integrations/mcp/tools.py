@@ -53,9 +53,9 @@ _INSTRUCTIONS = (
     "A knowledge portal with an organisation's own documents. Search for documents first, then "
     "fetch the ones that matter to read them whole, and cite their url."
 )
-# Tokens that requests bring are verified beside the calls, on connections left for that.
+# Tokens of requests are verified in parallel to the calls, on connections reserved for that.
 VERIFIED_AT_ONCE = 2
-# Neither changes anything, and both know of nothing but the portal's documents.
+# Neither tool changes anything, and both access nothing but the portal's documents.
 _HINTS = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )
@@ -98,7 +98,7 @@ _TOOLS = {
 def create_server(services: Services, read_token: Callable[[], str]) -> Server[Any]:
     """Return a server of both tools, for the user of the current token.
 
-    `read_token` is called within each call, so that a revoked token opens nothing more.
+    `read_token` is called for each call of a tool, so that a revoked token stops working.
     """
     # One per database connection: more calls would only wait for one.
     connections = services.settings.database_pool_size - VERIFIED_AT_ONCE
@@ -151,7 +151,7 @@ def _origin_of(request: Any, *, trusted_proxies: int) -> Origin | None:
     if request is None:
         return None
     address = request.client.host if request.client else None
-    # What stands further left is the client's own.
+    # Entries further to the left were sent by the client itself.
     forwarded = ",".join(request.headers.getlist("x-forwarded-for")).split(",")
     if 0 < trusted_proxies <= len(forwarded):
         address = forwarded[-trusted_proxies].strip() or address
@@ -178,7 +178,7 @@ def _call(
         answer = _answer(kind.run(services, user, _check(kind, arguments)))
     except PortalError as error:
         outcome, answer = error.code, _refuse(error)
-    except Exception as error:  # A client must not see what broke inside.
+    except Exception as error:  # A client must not see internal errors.
         log.error("mcp_call_failed", tool=name, exc_info=error)
         outcome, answer = PortalError.code, _refuse(PortalError())
     duration_ms = round((time.perf_counter() - started) * 1000, 1)
@@ -188,7 +188,7 @@ def _call(
 
 def reader(services: Services, token: str) -> User:
     """Return the user of a token that may read. Raises InvalidToken, InsufficientScope,
-    IssuerUnavailable."""
+    SecondFactorEnrolmentRequired, IssuerUnavailable."""
     signed_in = tokens.authenticate(services, token)
     if signed_in.must_enrol:
         raise SecondFactorEnrolmentRequired

@@ -42,8 +42,8 @@ def take(
     encrypt: bool | None = None,
     passphrase_file: Path | None = None,
 ) -> None:
-    """Write a backup and report its contents. Without `encrypt` it is encrypted if the settings
-    name recipients."""
+    """Write a backup and report its contents. If `encrypt` is None, encrypt it if the settings name
+    recipients."""
     began = time.monotonic()
     lock = _choose_lock(settings, encrypt=encrypt, passphrase_file=passphrase_file)
     with _until_terminated():
@@ -110,7 +110,7 @@ def _report(line: str) -> None:
 
 
 class _ProgressReport:
-    """A progress report at intervals."""
+    """Reports progress on a terminal, at intervals."""
 
     def __init__(self, verb: str) -> None:
         self._verb, self._said_at = verb, time.monotonic()

@@ -1,7 +1,7 @@
 """The file of a backup: a plain tar of two or three members, written and read as streams.
 
     database.dump   pg_dump's custom format
-    secret_key      the key that signs tokens, where the portal stores it itself
+    secret_key      the key that signs tokens, if the portal stores it itself
     manifest.json   comes last: an incomplete file has none
 
 Members are never unpacked by name: a file with an unknown member is refused.
@@ -38,7 +38,7 @@ _PLAIN = (tarfile.REGTYPE, tarfile.AREGTYPE)
 def new_file(path: Path, *, force: bool) -> Iterator[IO[bytes]]:
     """Yield a file that only its owner can read, and which appears at `path` only on success.
 
-    Raises BackupRefused where there is one already and not `force`, or the file cannot be written.
+    Raises BackupRefused if the file exists, unless `force` is set, and if it cannot be written.
     """
     _refuse_occupied(path, force=force)
     aside: Path | None = None
@@ -105,8 +105,8 @@ def _unwritable(path: Path, error: OSError) -> BackupRefused:
 
 
 class Writer:
-    """A writer of archive members. On output that cannot be sought it needs a directory with room
-    for the largest member."""
+    """Writes the members of an archive. If the output is not seekable, `scratch_dir` needs room for
+    the largest member."""
 
     def __init__(self, file: IO[bytes], scratch_dir: Path | None = None) -> None:
         self._file, self._scratch_dir = file, scratch_dir
@@ -115,8 +115,8 @@ class Writer:
     def add(
         self, name: str, content: IO[bytes], *, note: Callable[[int], None] = lambda _bytes: None
     ) -> None:
-        """Add the whole of a stream. `note` is called with the number of bytes so far."""
-        # The length of a stream is known only at its end, but a tar header needs it before.
+        """Add a stream as a member. `note` is called with the number of bytes so far."""
+        # The length of a stream is known only at its end, but the tar header comes first.
         if self._file.seekable():
             start = self._file.tell()
             self._file.write(bytes(tarfile.BLOCKSIZE))
@@ -163,8 +163,7 @@ class Backup:
         self.manifest = Manifest.from_json(self._bytes_of(MANIFEST))
 
     def verify(self, *, note: Callable[[int], None] = lambda _bytes: None) -> None:
-        """Read everything and compare it with the manifest. Raises BackupRefused where they
-        differ."""
+        """Read everything and compare it with the manifest. Raises BackupRefused if they differ."""
         wanted = self.manifest.members
         if set(wanted) | {MANIFEST} != set(self._members):
             raise _damaged("what it holds")
@@ -195,8 +194,8 @@ class Backup:
         return content
 
     def secret_key(self) -> str | None:
-        """Return the key that signed the portal's tokens; None where the portal did not store
-        it."""
+        """Return the key that signed the portal's tokens; None if the portal did not store it.
+        Raises BackupRefused if it is damaged."""
         if SECRET_KEY not in self._members:
             return None
         try:
@@ -238,7 +237,7 @@ def open_archive(path: Path, key: Key | None = None) -> Iterator[Backup]:
 
 @contextmanager
 def read_archive(file: IO[bytes], key: Key | None, path: Path) -> Iterator[Backup]:
-    """Open a file's archive, decrypted where there is a key. Raises BackupRefused."""
+    """Open the archive in a file, decrypted if there is a key. Raises BackupRefused."""
     with ExitStack() as stack:
         try:
             if key is not None:

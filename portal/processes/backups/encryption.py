@@ -1,7 +1,7 @@
 """Encryption of backups in the age format (https://age-encryption.org/v1), by pyrage.
 
 The plaintext is the same tar as without encryption. For public keys it is written and read as a
-stream; pyrage encrypts with a passphrase in memory only, which limits the size.
+stream; with a passphrase, pyrage can encrypt only in memory, which limits the size.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Lock:
 
 
 def lock_for(recipients: Sequence[str]) -> Lock:
-    """Encrypt for public keys, and for a temporary one, which is kept in memory only and reads the
-    file back. Raises BackupRefused where there are none or one is invalid."""
+    """Return a lock for public keys, and for a temporary key, which is kept in memory only and
+    reads the file back. Raises BackupRefused if there are none or one is invalid."""
     if not recipients:
         raise BackupRefused(
             "There is nothing to encrypt for. Set PORTAL_BACKUP__RECIPIENTS to public keys "
@@ -67,7 +67,7 @@ def lock_for(recipients: Sequence[str]) -> Lock:
 
 
 def lock_with_passphrase(path: Path) -> Lock:
-    """Encrypt with the passphrase in a file. Raises BackupRefused where it is too short."""
+    """Return a lock with the passphrase in a file. Raises BackupRefused if it is too short."""
     passphrase = _read_passphrase(path)
     if len(passphrase) < MIN_PASSPHRASE_CHARACTERS:
         raise BackupRefused(
@@ -78,7 +78,7 @@ def lock_with_passphrase(path: Path) -> Lock:
 
 
 def read_key(*, identity: Path | None, passphrase_file: Path | None) -> Key | None:
-    """Load what decrypts a backup; None if neither file is given. Raises BackupRefused."""
+    """Read the key for a backup; None if neither file is given. Raises BackupRefused."""
     if identity is not None and passphrase_file is not None:
         raise BackupRefused("Give --identity or --passphrase-file, not both.")
     if passphrase_file is not None:
@@ -125,8 +125,8 @@ def _read_key_file(path: Path) -> str:
 
 @contextmanager
 def encrypting(file: IO[bytes], lock: Lock | None) -> Iterator[IO[bytes]]:
-    """Yield the file to write plaintext to; `file` itself without a lock. For public keys it
-    cannot be sought."""
+    """Yield the file to write plaintext to; `file` itself without a lock. With public keys it is
+    not seekable."""
     if lock is None:
         yield file
     elif lock.key.passphrase is not None:
@@ -150,7 +150,7 @@ class _BoundedBuffer(io.BytesIO):
 
 
 class _ErrorKeepingFile:
-    """A wrapper that keeps the error of a failed write: pyrage passes on its text alone."""
+    """A wrapper that keeps the error of a failed write: pyrage passes on only its text."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -175,7 +175,7 @@ class _ErrorKeepingFile:
 def _encrypting_stream(
     file: IO[bytes], recipients: Sequence[x25519.Recipient]
 ) -> Iterator[IO[bytes]]:
-    """Encrypt in a thread."""
+    """Yield a file whose content is encrypted in a thread."""
     # Signals raise in the main thread, where pyrage would swallow the exception.
     target = _ErrorKeepingFile(file)
     source, sink = _pipe()
@@ -208,7 +208,7 @@ def _encrypting_stream(
 @contextmanager
 def measure(content: IO[bytes], directory: Path | None) -> Iterator[tuple[int, IO[bytes]]]:
     """Yield the length of a stream, and its bytes. They are buffered in an unnamed file, encrypted
-    for a key that is in memory only."""
+    with a key that is kept in memory only."""
     once = x25519.Identity.generate()
     with tempfile.TemporaryFile(dir=directory) as scratch:
         size_bytes = 0
@@ -231,7 +231,7 @@ def is_encrypted(file: IO[bytes]) -> bool:
 
 
 def decrypting(file: IO[bytes], key: Key) -> AbstractContextManager[IO[bytes]]:
-    """Open the plaintext of an encrypted file, which can be sought. Raises BackupRefused."""
+    """Open the plaintext of an encrypted file, which is seekable. Raises BackupRefused."""
     if key.passphrase is None:
         return io.BufferedReader(_Decrypted(file, key), _BLOCK_BYTES)
     file.seek(0)

@@ -22,9 +22,8 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Everything that a restore checks before it changes anything. `rows` has the number of rows of
-    each table in the backup's snapshot; `members` are all parts except the manifest itself, by
-    name."""
+    """The values that a restore checks before it changes anything. `rows` has the number of rows of
+    each table in the backup's snapshot; `members` has all parts except the manifest, by name."""
 
     portal_version: str
     schema_revision: str
@@ -73,7 +72,7 @@ class Manifest:
 
 
 def _word(value: object) -> str:
-    """Validate a printable text, as it may be shown on a terminal."""
+    """Require printable text, since it may be shown on a terminal."""
     if not isinstance(value, str) or not value.isprintable():
         raise ValueError(value)
     return value

@@ -1,4 +1,4 @@
-"""Audit events of backups and restores, in the portal that they are of."""
+"""Audit events of backups and restores, in the portal that they are about."""
 
 from __future__ import annotations
 

@@ -27,20 +27,19 @@ _PREFIX = "portal-rehearsal-"
 _ENTERED = 0o711
 _SEARCHES = 50
 _QUERY_CHARACTERS = 200
-# The trial portal has the backup's key: it would share the serving portal's limits and caches in
-# Redis, and read what its replicas have.
+# Not used by the trial portal: it has the backup's key, so it would share the serving portal's
+# limits and caches in Redis, and would read from its replicas.
 _OF_THE_SERVING_PORTAL = {"database_url": None, "database_replica_url": None, "redis_url": None}
 
 
 def rehearse(
     settings: Settings, path: Path, *, key: Key | None, report: Report, note: Note
 ) -> Manifest:
-    """Restore a backup into a temporary portal on the bundled server, and record in the portal of
-    the settings whether that succeeded, which includes that searches find what they should. Needs
-    as much temporary space as the portal has data.
+    """Restore a backup into a temporary portal on the bundled server, search it, and record the
+    outcome in the portal of the settings. Needs as much temporary space as the portal has data.
 
-    Raises as `restoring.restore`; BackupRefused where most searches do not find their documents;
-    DatabaseUnavailable where the outcome cannot be recorded.
+    Raises what `restoring.restore` raises; BackupRefused if most searches do not find their
+    document; DatabaseUnavailable if the outcome cannot be recorded.
     """
     with ExitStack() as stack:
         url = settings.database_url or stack.enter_context(
@@ -55,7 +54,7 @@ def rehearse(
             )
             report("searching")
             _check_searches(trial)
-        except Exception:  # A full disk as well as a damaged file.
+        except Exception:  # Any error means failure: a full disk as well as a damaged file.
             recording.record_rehearsal(url, path, taken_at=None, has_failed=True)
             raise
         recording.record_rehearsal(url, path, taken_at=manifest.taken_at, has_failed=False)
@@ -63,8 +62,9 @@ def rehearse(
 
 
 def _check_searches(trial: Settings) -> None:
-    """Search for the first words of the newest documents, each of which should be among the ten
-    first results. Texts that begin alike may keep others out, so that half of them is enough."""
+    """Search for the first words of the newest documents; each document should be in the first ten
+    results. Documents with similar beginnings compete, so half of them are enough. Raises
+    BackupRefused."""
     with borrowed(trial.data_dir) as url, opened_services(trial, url) as services:
         with services.database.begin() as session:
             row = accounts.first_active_admin(session)
@@ -89,12 +89,12 @@ def _check_searches(trial: Settings) -> None:
 
 @contextmanager
 def _directory() -> Iterator[Path]:
-    """Yield a temporary directory, locked as long as this process lives."""
+    """Yield a temporary directory, locked while this process uses it."""
     with tempfile.TemporaryDirectory(prefix=_PREFIX) as directory:
         descriptor = os.open(directory, os.O_RDONLY)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            # The bundled server may run as another user, who has to enter it.
+            # The bundled server may run as another user, who must be able to enter it.
             os.fchmod(descriptor, _ENTERED)
             yield Path(directory)
         finally:
@@ -102,15 +102,15 @@ def _directory() -> Iterator[Path]:
 
 
 def _delete_leftovers() -> None:
-    """Delete what rehearsals left that were killed: each is a copy of the whole portal."""
+    """Delete the directories of killed rehearsals: each has a copy of the whole portal."""
     for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         except OSError:
-            continue  # Gone, or of another user.
+            continue  # It is gone, or belongs to another user.
         try:
             found = os.fstat(descriptor)
-            # One that another rehearsal has just made, and not yet locked, is not open to others.
+            # A directory that another rehearsal has not locked yet does not have this mode yet.
             if found.st_uid == os.getuid() and found.st_mode & 0o777 == _ENTERED:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(path, ignore_errors=True)

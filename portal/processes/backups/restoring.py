@@ -31,9 +31,10 @@ from portal.store.session import Database
 Report = Callable[[str], None]
 Note = Callable[[int], None]
 
-# Tables with data that a user would miss. The first administrator alone is created by every start.
+# Tables with data that users would miss. A single user does not count: every start creates the
+# first administrator.
 _PRECIOUS = ("documents", "document_chunks", "conversations", "invitations")
-# Created by the server that restores, where it can: pg_textsearch and pg_trgm may be missing.
+# Not restored, but created by the new server if it can: pg_textsearch or pg_trgm may be missing.
 _CREATED_BY_SERVER = (*(index.name for index in indexes.INDEXES), vocabulary.TRIGRAM_INDEX)
 
 
@@ -47,7 +48,7 @@ def restore(
     note: Note = lambda _bytes: None,
 ) -> Manifest:
     """Restore the portal's state at the time of the backup, and return the backup's contents. With
-    `replace` the data of a portal that is not empty is lost. The file is checked completely before
+    `replace`, the data of a portal that is not empty is lost. The file is checked completely before
     anything is changed, and the database changes in one transaction: after an interruption it is
     either unchanged or restored.
 
@@ -85,7 +86,7 @@ def _refuse_unknown_schema(manifest: Manifest) -> None:
 
 @contextmanager
 def _lock_directory(data_dir: Path) -> Iterator[None]:
-    """Hold the directory's lock. Raises ServerSetup where a portal serves from it."""
+    """Hold the directory's lock. Raises ServerSetup if a portal serves from it."""
     directory = data_dir.expanduser().resolve()
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -168,7 +169,7 @@ def _run_dump(
     report: Report,
     note: Note,
 ) -> None:
-    """Run the part of a dump that is listed in `contents`."""
+    """Run the entries of a dump that are listed in `contents`."""
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".list") as chosen:
         chosen.write(contents)
         chosen.flush()
@@ -215,7 +216,7 @@ def _failed(
 
 @contextmanager
 def _key_in_place(settings: Settings, key: str | None, report: Report) -> Iterator[None]:
-    """Put the backup's signing key in place, and restore the previous one if `with` fails."""
+    """Put the backup's signing key in place, and restore the previous one if the block fails."""
     path = settings.data_dir / "secret_key"
     if key is None or settings.secret_key is not None:
         yield
@@ -255,6 +256,6 @@ def _write_key(path: Path, key: bytes) -> None:
 
 
 def _prepare(settings: Settings, url: str) -> Iterator[str]:
-    """Run the preparations of a start, so that the first start finds everything ready."""
+    """Prepare the database as a start does, so that the first start finds everything ready."""
     with opened_services(settings, url) as services:
         yield from setup.prepare_database(services)

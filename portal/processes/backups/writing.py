@@ -1,4 +1,4 @@
-"""Taking a backup while the portal serves."""
+"""Writing a backup while the portal serves."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def write(
     lock: Lock | None = None,
     note: Note = lambda _bytes: None,
 ) -> Manifest:
-    """Write all of a portal into one file, read it back, and return its contents. The portal may
-    serve meanwhile: the file is a snapshot.
+    """Write a whole portal to one file, read it back, and return its contents. The portal may serve
+    meanwhile: the file is a snapshot.
 
-    Raises BackupRefused, and leaves no file then.
+    Raises BackupRefused, and then leaves no file.
     """
     with new_file(path, force=force) as file, _database(settings) as url:
         conninfo = Database(url).conninfo
         with encrypting(file, lock) as target:
             writer = Writer(target, scratch_dir=path.parent)
             with psycopg.connect(conninfo, application_name="portal backup") as connection:
-                # One snapshot for the counts and for the dump, held until the dump has begun.
+                # The counts and the dump use one snapshot, which is held until the dump is done.
                 connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
                 connection.read_only = True
                 manifest = _dump(connection, conninfo, writer, note)
@@ -60,13 +60,11 @@ def write(
 
 
 def verify_written(file: IO[bytes], path: Path, lock: Lock | None) -> None:
-    """Read a backup back from the disk and compare every checksum, before it is put in place.
-    Raises BackupRefused where they differ."""
+    """Read a backup back from the disk and compare all checksums, before it is put in place. Raises
+    BackupRefused if they differ."""
     file.flush()
     os.fsync(file.fileno())
-    with suppress(
-        OSError, AttributeError
-    ):  # Read from the disk where the system can drop its cache.
+    with suppress(OSError, AttributeError):  # Read from the disk if the system can drop its cache.
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     file.seek(0)
     with read_archive(file, lock.key if lock else None, path) as backup:

@@ -1,4 +1,4 @@
-"""The command line: ``portal serve``, ``portal import`` and the rest, a module a family."""
+"""The command line: ``portal serve``, ``portal import`` and the rest, one module per family."""
 
 from portal.processes.cli import backups, documents, models, operations, serving, users
 from portal.processes.cli.base import main

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PORT = click.IntRange(0, 65535)
 COUNT = click.IntRange(1, 256)
 BATCH_SIZE = click.IntRange(1, 1000)
-_INTERRUPTED = 128 + signal.SIGINT  # The exit status that shells use for it.
+_INTERRUPTED = 128 + signal.SIGINT  # The exit status that shells use for SIGINT.
 
 
 class OneLineErrors(click.Group):
@@ -33,7 +33,7 @@ class OneLineErrors(click.Group):
             click.echo(f"portal: {message}", err=True)
             ctx.exit(1)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
-            raise  # Click is silent where a reader such as `head` has seen enough.
+            raise  # Click handles them; it is silent if a reader such as `head` closes the pipe.
         except KeyboardInterrupt:
             click.echo("portal: stopped", err=True)
             ctx.exit(_INTERRUPTED)
@@ -69,7 +69,7 @@ DATA_DIR = click.option(
 
 
 def load_settings(ctx: click.Context, **overrides: Any) -> Settings:
-    """Load the settings, with the options that were given in front of them."""
+    """Load the settings; options that were given take precedence."""
     from portal.settings import load_settings
 
     options = {name: value for name, value in overrides.items() if value is not None}

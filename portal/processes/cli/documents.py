@@ -1,4 +1,4 @@
-"""Commands that take documents in: ``import`` and ``import-chroma``."""
+"""Commands that import documents: ``import`` and ``import-chroma``."""
 
 from __future__ import annotations
 

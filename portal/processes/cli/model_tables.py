@@ -14,7 +14,7 @@ from portal.services.models.builds import Progress
 from portal.services.models.comparison import Comparison
 from portal.services.models.switching import ModelSummary, Switched
 
-# Programs that read a table want every column whole.
+# Programs that read the table need every column in full.
 _WIDTH_WITHOUT_TERMINAL = 200
 _MEGABYTE = 1024 * 1024
 

@@ -26,7 +26,7 @@ from portal.services.people import accounts
 
 _POLL_S = 0.5
 _LOOK_FOR_WORKERS_S = 5.0
-# As long as a database may be away while documents are waited for: its supervisor starts it again.
+# How long the database may be unavailable while documents are processed: a supervisor restarts it.
 _PATIENCE_S = 60.0
 _STOPPED_BY_SIGNAL = 128
 
@@ -49,8 +49,8 @@ def import_and_wait(
 ) -> int:
     """Import files and folders, and print the results.
 
-    Return the exit status: 1 when something failed, 128 plus the signal's number when one stopped
-    it.
+    Return the exit status: 1 if something failed, 128 plus the signal's number if a signal stopped
+    the import.
     """
     user = accounts.find_user(services, owner)
     tally = Tally()
@@ -96,7 +96,7 @@ class _Import:
         into: str,
         follow: bool,
     ) -> None:
-        """Store the files found, while another thread counts them ahead."""
+        """Store the files that are found, while another thread counts them in advance."""
         threading.Thread(target=self._count, args=(paths,), daemon=True).start()
         gone: list[ImportedFile] = []
         found = find_files(
@@ -160,7 +160,7 @@ class _Import:
 
 
 class _Workers:
-    """Use the workers of a running portal, else start one in this process."""
+    """The workers of a running portal, else one that is started in this process."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -176,7 +176,7 @@ class _Workers:
         self._stack.close()
 
     def ensure_worker(self) -> None:
-        """Start a worker where none runs; a killed one is noticed after a while."""
+        """Start a worker if none is running; a killed one is noticed after a while."""
         if time.monotonic() < self._look_at or (self._own is not None and self._own.is_alive()):
             return
         self._look_at = time.monotonic() + _LOOK_FOR_WORKERS_S

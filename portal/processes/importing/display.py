@@ -20,7 +20,7 @@ from portal.processes.importing.tally import Tally
 from portal.services.documents.intake.importing import Outcome
 
 _LINE_EVERY_S = 5.0
-_FRAMES_A_SECOND = 4
+_FRAMES_PER_SECOND = 4
 _MAX_FAILURES = 20
 
 
@@ -28,7 +28,7 @@ class Display:
     """Shows a tally as it grows."""
 
     def __init__(self, console: Console, tally: Tally, *, reads: bool) -> None:
-        """Show reading too when `reads` is set, not only storing."""
+        """Show storing, and with `reads` also reading."""
         self._console, self._tally, self._reads = console, tally, reads
         self._started = self._line_at = time.monotonic()
         self._progress: Progress | None = None
@@ -47,7 +47,7 @@ class Display:
             TimeRemainingColumn(),
         )
         with Progress(
-            *columns, console=self._console, refresh_per_second=_FRAMES_A_SECOND
+            *columns, console=self._console, refresh_per_second=_FRAMES_PER_SECOND
         ) as self._progress:
             self._progress.add_task("storing", total=None)
             if self._reads:
@@ -60,7 +60,7 @@ class Display:
         self._console.print(line, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
     def renew(self, *, is_whole: bool) -> None:
-        """Show the tally as it is now; `is_whole` when all files were found."""
+        """Refresh the display; `is_whole` is true once all files have been found."""
         tally = self._tally
         if self._progress is None:
             self._print_line(is_whole=is_whole)

@@ -61,7 +61,7 @@ class Tally:
         self.outcomes[file.outcome] += 1
         self.found = max(self.found, self.taken)
         if file.document_id is not None and not file.is_ready:
-            # Named by the first of the files that have the same bytes.
+            # Several files may have the same content: the first one names the document.
             self.waiting.setdefault(file.document_id, file.path)
         if file.error is not None:
             return self._fail(file.path, str(file.error))

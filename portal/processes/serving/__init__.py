@@ -1,3 +1,3 @@
 """Serving: a supervisor that starts PostgreSQL, the web process and the workers (`supervisor`,
-`children`), how the web process listens (`web_server`), and gunicorn's worker (`web_worker`), which
-slow clients do not hold up (`client_connections`)."""
+`children`), how the web process listens (`web_server`), and a worker for gunicorn (`web_worker`)
+that slow clients cannot block (`client_connections`)."""

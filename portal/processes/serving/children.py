@@ -21,7 +21,7 @@ from portal.observability import logs
 
 FIRST_BACKOFF_S = 1.0
 MAX_BACKOFF_S = 30.0
-# A process that lived this long did not fail at its start.
+# A process that has run this long did not fail at its start.
 _SETTLED_AFTER_S = 60.0
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
@@ -48,7 +48,7 @@ class Child:
             env=self.environment,
             stdin=subprocess.DEVNULL,
             pass_fds=self.pass_fds,
-            # Ctrl-C in a terminal goes to a whole group; the supervisor says who stops when.
+            # Ctrl-C signals a whole process group; the supervisor decides when each child stops.
             start_new_session=True,
         )
 
@@ -57,7 +57,7 @@ class Child:
         return self.process is not None and self.process.poll() is None
 
     def keep_alive(self) -> None:
-        """Restart the process if it died, after a longer delay each time it dies young."""
+        """Restart the process if it died, after a delay that doubles while it keeps dying early."""
         if self.is_running:
             return
         now = time.monotonic()
@@ -100,7 +100,7 @@ def _end_with(supervisor_pid: int) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     else:
         threading.Thread(target=_watch_parent, args=(supervisor_pid,), daemon=True).start()
-    if os.getppid() != supervisor_pid:  # It died before the line above.
+    if os.getppid() != supervisor_pid:  # The supervisor died before the lines above.
         raise SystemExit(1)
 
 

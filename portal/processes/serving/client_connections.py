@@ -16,7 +16,7 @@ from gunicorn.workers.gthread import TConn
 from portal.domain.addresses import client_network
 from portal.settings import WebSettings
 
-# What a response may leave to the loop; the thread that writes a longer one waits for its reader.
+# How much of a response may be left to the event loop; above that, its thread waits for the client.
 MAX_UNSENT_BYTES = 256 * 1024
 BLOCK_BYTES = 64 * 1024
 
@@ -24,7 +24,7 @@ _MAX_TRANSFER_S = 3600.0  # The longest that a body or a response may take.
 
 
 class State(IntEnum):
-    """What a connection waits for. The lower, the sooner it is closed to admit a new one."""
+    """What a connection waits for. Those in lower states are closed first to admit new ones."""
 
     CLOSING = 0
     IDLE = 1
@@ -37,20 +37,20 @@ class TooSlow(TimeoutError):
     """The client sends or reads below the minimum rate."""
 
     def __init__(self) -> None:
-        # The number of a reset connection: gunicorn does not log those as errors.
+        # The errno of a reset connection, which gunicorn does not log as an error.
         super().__init__(errno.ECONNRESET, "the client is too slow")
 
 
 class ClientSocket(socket.socket):
     """A socket that waits for its client only as long as the client keeps a minimum rate.
 
-    Only time spent waiting counts, so that a client does not pay for a busy server.
+    Only time spent waiting counts, so that clients are not blamed for a busy server.
     """
 
     settings = WebSettings()
 
     def start_request(self) -> None:
-        """Reset the counters, and wait for nothing until `may_wait` is set."""
+        """Reset the counters, and do not wait for the client until `may_wait` is set."""
         self.may_wait = False
         self.unsent = bytearray()
         self._waited_s = {"receive": 0.0, "send": 0.0}
@@ -61,12 +61,12 @@ class ClientSocket(socket.socket):
         return received
 
     def shutdown(self, how: int, /) -> None:
-        # Gunicorn drains the socket before it closes it; this must not wait for more data.
+        # Gunicorn drains the socket before closing it, which must not wait for more data.
         self.may_wait = False
         super().shutdown(how)
 
     def sendall(self, data: Any, flags: int = 0, /) -> None:
-        """Send what the client takes at once, and wait only for what exceeds the buffer."""
+        """Send what can be sent without waiting; wait only until the rest fits the buffer."""
         self.unsent += data
         self.flush(flags)
         while len(self.unsent) > MAX_UNSENT_BYTES:
@@ -78,7 +78,7 @@ class ClientSocket(socket.socket):
             del self.unsent[:sent]
 
     def flush(self, flags: int = 0) -> None:
-        """Send what can be sent without waiting. Raises OSError when the client has left."""
+        """Send what can be sent without waiting. Raises OSError if the client has left."""
         self.settimeout(0)
         while self.unsent:
             block = memoryview(self.unsent)[:BLOCK_BYTES]
@@ -120,7 +120,7 @@ class Connection(TConn):  # type: ignore[misc]  # Gunicorn ships no types.
         super().__init__(cfg, sock, client, server)
         self.network = client_network(client[0]) if isinstance(client, tuple) else ""
         self.parser = http.get_parser(cfg, sock, client)
-        # The parser exists, and what reaches a thread is a request.
+        # For gunicorn: the parser exists, and a thread gets a request whose data has arrived.
         self.initialized = self.data_ready = True
         self.received = bytearray()
         self.needed_bytes: int | None = None

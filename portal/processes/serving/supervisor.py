@@ -3,8 +3,8 @@
 It starts PostgreSQL (embedded, unless DATABASE_URL is set), the web process, which is gunicorn with
 threads, and the workers.
 
-The supervisor holds the listening socket, so that a taken port shows before anything starts and no
-request is refused while a web process restarts.
+The supervisor holds the listening socket, so that a port in use is noticed before anything starts,
+and no request is refused while a web process restarts.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def say(message: str) -> None:
 
 @dataclass
 class SupervisedDatabase:
-    """The embedded server, restarted when it was killed.
+    """The embedded server, which is restarted if it dies.
 
-    `on_restart` runs after each restart, before a timer would notice.
+    `on_restart` runs right after each restart, before a timer would notice it.
     """
 
     server: EmbeddedPostgres
@@ -70,7 +70,7 @@ class SupervisedDatabase:
 
 
 def serve(settings: Settings, *, host: str, port: int, workers: int) -> int:
-    """Serve until SIGINT or SIGTERM; return 0. Raises ServerSetup when it cannot start."""
+    """Serve until SIGINT or SIGTERM; return 0. Raises ServerSetup if the portal cannot start."""
     # Skip the garbage collection at exit, as the children do.
     atexit.register(gc.freeze)
     data_dir = settings.data_dir.expanduser().resolve()
@@ -88,14 +88,14 @@ def serve(settings: Settings, *, host: str, port: int, workers: int) -> int:
             stack.callback(signal.signal, number, previous)
         try:
             lock = _take_lock(data_dir, stack)
-            # The supervisor outlives each process that it starts, and so keeps their counts.
+            # The supervisor outlives the processes that it starts, so it keeps their counts.
             stack.enter_context(metric_files.joined(data_dir))
             listener = stack.enter_context(web_server.listen(host, port))
             kept: list[SupervisedDatabase | Child] = []
             url = settings.database_url
             if url is None:
                 server = EmbeddedPostgres(data_dir, report=lambda message: say(f"  {message} …"))
-                # Registered first: an interrupted start may have got as far as a running server.
+                # Registered before the start, which may be interrupted when the server runs.
                 stack.callback(server.stop)
                 url = server.start()
                 kept.append(SupervisedDatabase(server, lambda: _rebuild_keyword_index(settings)))
@@ -132,7 +132,7 @@ def _take_lock(data_dir: Path, stack: ExitStack) -> DataDirLock:
 
 
 def _prepare(settings: Settings) -> tuple[str, str] | None:
-    """Migrate the database; return name and password of a new first administrator."""
+    """Migrate the database; return the name and password of a new first administrator."""
     from portal.container import opened_services
     from portal.services.operations import setup
     from portal.services.people import accounts
@@ -145,7 +145,7 @@ def _prepare(settings: Settings) -> tuple[str, str] | None:
 
 
 def _rebuild_keyword_index(settings: Settings) -> None:
-    """Rebuild a small keyword index, which early versions of pg_textsearch lose at a restart; a
+    """Rebuild a small keyword index, since early versions of pg_textsearch lose it at a restart; a
     large one is left to a worker."""
     from portal.container import opened_services
     from portal.services.operations import setup
@@ -159,7 +159,7 @@ def _children(settings: Settings, listener: socket.socket, workers: int) -> list
     cores = os.cpu_count() or 1
 
     def with_threads(threads: int) -> dict[str, str]:
-        # Each process with a model would take every core for one vector, and they would fight.
+        # Otherwise each process with a model uses every core for one vector, and they compete.
         return {"OMP_NUM_THREADS": str(max(1, threads))} | environment
 
     descriptor = listener.fileno()
@@ -176,7 +176,7 @@ def _children(settings: Settings, listener: socket.socket, workers: int) -> list
 
 
 def _start(children: list[Child], listener: socket.socket, stopping: threading.Event) -> None:
-    """Start the children and wait until the web answers. Raises ServerSetup if it does not."""
+    """Start the children and wait for the web server. Raises ServerSetup if it does not respond."""
     say("  starting the web server and the workers …")
     for child in children:
         child.start()

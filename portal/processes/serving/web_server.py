@@ -18,7 +18,7 @@ DRAIN_TIMEOUT_S = 10.0
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a bound, inheritable socket. Raises ServerSetup when the address is not available."""
+    """Return a bound, inheritable socket. Raises ServerSetup if the address is not available."""
     try:
         family, *_, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -31,8 +31,8 @@ def listen(host: str, port: int) -> socket.socket:
             "or choose another with --host and --port."
         ) from error
     listener.set_inheritable(True)
-    # Headers and body are sent one after the other: on a connection that stays open the second
-    # would wait some forty milliseconds for the client to acknowledge the first.
+    # Headers and body are sent one after the other: on a connection that stays open, the body would
+    # wait some forty milliseconds for the client to acknowledge the headers.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 
@@ -68,11 +68,11 @@ def child_environment(settings: Settings, url: str) -> dict[str, str]:
 
 
 def gunicorn_arguments(bind: str, settings: Settings) -> list[str]:
-    drain_s = int(DRAIN_TIMEOUT_S) - 2  # Gunicorn's own end comes before ours.
+    drain_s = int(DRAIN_TIMEOUT_S) - 2  # Gunicorn's timeout must end before ours.
     return [
         *("wsgi:app", "--bind", bind, "--pythonpath", str(PROJECT_DIR)),
         *("--config", str(PROJECT_DIR / "gunicorn.conf.py")),
-        # The longest that gunicorn offers: a Chinese question takes nine bytes a character.
+        # Gunicorn's maximum: a Chinese query takes nine bytes per character.
         *("--limit-request-line", "8190"),
         *("--workers", "1"),
         *("--threads", str(settings.web_process_threads)),
@@ -82,7 +82,7 @@ def gunicorn_arguments(bind: str, settings: Settings) -> list[str]:
 
 
 def run_web(settings: Settings, *, host: str, port: int) -> int:
-    """Run the web in this process until a signal, for `portal web`."""
+    """Run the web server in this process until a signal arrives, for `portal web`."""
     url = settings.database_url or EmbeddedPostgres(settings.data_dir).url()
     os.environ |= child_environment(settings, url)
     sys.argv = ["gunicorn", *gunicorn_arguments(f"{host}:{port}", settings)]

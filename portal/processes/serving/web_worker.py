@@ -1,9 +1,9 @@
 """The gunicorn worker that serves the portal: threads work on complete requests only.
 
 Gunicorn's own `gthread` gives a thread to each connection that sends a byte, and the thread then
-waits for the rest: as many slow clients as there are threads stop every answer. Here the event loop
-reads each request, including a short body, and a thread starts when it is complete. What a slow
-reader has not taken yet is sent by the loop too. So an idle, slow or stalled connection costs a
+waits for the rest: as many slow clients as there are threads block everyone. Here the event loop
+reads each request, including a short body, and a thread starts when it is complete. The loop also
+sends the rest of a response to a slow client. So an idle, slow or stalled connection costs only a
 descriptor and a small buffer. `docs/adr/0035-web-worker-for-slow-clients.md` has the reasons.
 """
 
@@ -34,7 +34,7 @@ from portal.processes.serving.client_connections import (
 )
 from portal.settings import WebSettings, load_settings
 
-# Longer bodies are read by the thread that works on the request, at the pace of its client.
+# Longer bodies are read by the thread that handles the request, at the pace of the client.
 MAX_BUFFERED_BODY_BYTES = 256 * 1024
 MAX_HEAD_BYTES = 64 * 1024
 
@@ -55,7 +55,7 @@ _BUSY = (
 
 
 class WebWorker(ThreadWorker):  # type: ignore[misc]
-    """`gthread` with an event loop that reads requests and bounds what an address holds."""
+    """`gthread` with an event loop that reads requests, and limits for each client address."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -67,7 +67,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
         self.by_network: dict[str, dict[Connection, None]] = defaultdict(dict)
         self.busy: Counter[str] = Counter()
         self.queued: dict[str, deque[Connection]] = defaultdict(deque)
-        # Threads of one address at once: others are answered meanwhile.
+        # The maximum number of threads for one address, so that others are served meanwhile.
         self.max_busy = max(1, self.cfg.threads // 2)
         self._sweep_at = 0.0
 
@@ -82,11 +82,11 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
         try:
             settings = load_settings()
         except InvalidSetting:
-            pass  # The application says which, when it is loaded.
+            pass  # The application reports it when it is loaded.
         else:
             self.settings = ClientSocket.settings = settings.web
             if not settings.trusted_proxies:
-                # Behind a proxy all clients have its address, and it limits connections itself.
+                # Behind a proxy, all clients have its address; it limits connections itself.
                 self.connections_per_address = settings.web.connections_per_address
             else:
                 self.max_busy = self.cfg.threads
@@ -118,7 +118,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
         of_network = self.by_network[conn.network]
         max_connections = self.connections_per_address
         is_full = bool(max_connections and conn.network) and len(of_network) >= max_connections
-        # One below the bound of gunicorn's own loop, which would stop accepting there.
+        # One below the limit at which gunicorn's own loop stops accepting.
         if (is_full and not self._close_least_active(conn.network)) or (
             self.nr_conns >= self.worker_connections - 1 and not self._close_least_active(None)
         ):
@@ -128,12 +128,13 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
         self.nr_conns += 1
         of_network[conn] = None
         self._await_request(conn)
-        # Most requests are there when their connection is accepted.
+        # Most requests have already arrived when their connection is accepted.
         if conn in self.waiting:
             self._read(conn)
 
     def _close_least_active(self, network: str | None) -> bool:
-        """Close the least active connection of a network, by default of the network with the most.
+        """Close the least active connection of a network, by default of the network with the most
+        waiting connections.
 
         Return False if requests are running on all of them.
         """
@@ -162,7 +163,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
             del self.by_network[network]
 
     def _wait(self, conn: Connection, state: State, seconds: float) -> None:
-        """Make the loop watch a connection, for at most this long."""
+        """Let the loop watch a connection, for at most this long."""
         wanted = selectors.EVENT_WRITE if state is State.WRITING else selectors.EVENT_READ
         action = self._write if state is State.WRITING else self._read
         conn.sock.settimeout(0)
@@ -177,7 +178,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
             self.poller.unregister(conn.sock)
 
     def _expect(self, conn: Connection, state: State, seconds: float) -> None:
-        """Keep watching a connection, for another event."""
+        """Keep watching a connection, with another state and deadline."""
         conn.state, conn.deadline = state, time.monotonic() + seconds
 
     # --- reading requests -----------------------------------------------------------------------
@@ -226,13 +227,13 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
             self._dispatch(conn)
 
     def _ask_for_body(self, conn: Connection, head: bytes) -> bool:
-        """Answer `Expect: 100-continue`; return False when the client has left."""
+        """Respond to `Expect: 100-continue`; return False if the client has left."""
         try:
             conn.sock.sendall(_CONTINUE)
         except OSError:
             self._close(conn)
             return False
-        # Without the header the request is not asked for a second time.
+        # Remove the header, so that gunicorn does not ask for the body a second time.
         conn.received[: len(head)] = _EXPECTS.sub(b"", head)
         return True
 
@@ -245,7 +246,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
             self._linger(conn)
 
     def _dispatch(self, conn: Connection) -> None:
-        """Give a request to a thread, if its network may use another one."""
+        """Pass a request to a thread, or queue it if its network uses all threads that it may."""
         self._stop_waiting(conn)
         conn.parser.unreader.unread(bytes(conn.received))
         conn.received.clear()
@@ -262,11 +263,11 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
     # --- in a thread ----------------------------------------------------------------------------
 
     def handle_request(self, req: Any, conn: Connection) -> Any:
-        # The head has been read: this thread may now wait, for a body or for a slow reader.
+        # The head has been read: this thread may now wait for the body or for a slow client.
         conn.sock.may_wait = True
         client_closes = req.should_close
-        # Gunicorn asks when it writes the headers: a client that reads `keep-alive` there sends its
-        # next request on this connection.
+        # Gunicorn asks this when it writes the headers: a client that reads `keep-alive` there
+        # sends its next request on this connection.
         req.should_close = cache(lambda: client_closes() or not _skip_body(conn))
         return super().handle_request(req, conn)
 
@@ -279,7 +280,7 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
         self._start_next(conn.network)
         conn.keeps_open = not fs.cancelled() and fs.exception() is None and bool(fs.result())
         if conn.sock.fileno() < 0:
-            self._close(conn)  # Gunicorn closes a connection whose response broke off.
+            self._close(conn)  # Gunicorn has closed the socket, since the response failed.
             return
         if conn.keeps_open:
             conn.received += conn.parser.unreader.take_buffered()
@@ -313,9 +314,9 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
             self._linger(conn)
 
     def _linger(self, conn: Connection) -> None:
-        """Close after the client has read the answer.
+        """Close after the client has read the response.
 
-        Closing with unread bytes would reset the connection, and the client might lose the answer.
+        Closing with unread bytes resets the connection, and the client might lose the response.
         """
         conn.received.clear()
         try:
@@ -348,8 +349,8 @@ class WebWorker(ThreadWorker):  # type: ignore[misc]
 
 
 def _skip_body(conn: Connection) -> bool:
-    """Discard what the application did not read of a body; return False if more is to come, which
-    is not worth a thread."""
+    """Discard the part of a body that the application did not read. Return False if the client has
+    yet to send more: waiting for it is not worth a thread."""
     conn.sock.may_wait = False
     try:
         is_skipped: bool = conn.parser.finish_body(
@@ -361,12 +362,12 @@ def _skip_body(conn: Connection) -> bool:
 
 
 def _is_request_line_too_long(conn: Connection, max_bytes: int) -> bool:
-    # The parser refuses it with 414 without reading on.
+    # The parser refuses it with 414 without reading more.
     return conn.received.find(b"\r\n", 0, max_bytes + 2) < 0 and len(conn.received) > max_bytes + 2
 
 
 def _buffered_body_bytes(head: bytes) -> int:
-    """Return how much of a body to read before a thread starts; 0 where the thread reads it."""
+    """Return how much of a body to read before a thread starts; 0 if the thread reads it."""
     lengths = _LENGTH.findall(head)
     if len(lengths) != 1 or _IS_CHUNKED.search(head):
         return 0
@@ -385,7 +386,7 @@ def _refuse(client: ClientSocket) -> None:
 
 
 def _raise_descriptor_limit(wanted: int) -> int:
-    """Raise the limit of descriptors as far as the system allows; return the connections it
+    """Raise the limit of descriptors as far as the system allows; return how many connections that
     permits."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = wanted + _OTHER_DESCRIPTORS

@@ -1,6 +1,6 @@
 """Asking a question in a conversation, retrying it, and stopping an answer.
 
-Errors are raised before anything is stored: `ask` searches, loads the chunks that count, stores the
+Errors are raised before anything is stored: `ask` searches, loads the enabled chunks, stores the
 question with an empty answer, and only then returns the stream that writes it.
 """
 
@@ -37,8 +37,8 @@ _TITLE_CHARACTERS = 60
 @dataclass(frozen=True, slots=True)
 class _Target:
     """The position of a question: it replaces the messages from `since` on, or is appended.
-    `existing` is the question itself when only its answer is replaced, `before` its position. A
-    `scope` narrows it."""
+    `existing` is the question itself if only its answer is replaced, and `before` is its position.
+    A `scope` narrows the search."""
 
     conversation_id: UUID
     since: int | None = None
@@ -51,12 +51,12 @@ def ask(
     services: Services, user: User, conversation_id: UUID, question: str, *,
     replace_from: UUID | None = None, scope: AskScope | None = None,
 ) -> AnswerStream:  # fmt: skip
-    """Ask at the end of a conversation, or in place of an earlier question and all after it.
+    """Ask at the end of a conversation, or in place of an earlier question and everything after it.
 
-    A scope narrows this question alone, to what is switched on of it in the conversation. Raises
-    NotFound, also for what the user may not see in the scope, InvalidInput, TooManyAnswers,
-    TooManyOwnAnswers, and the errors of a search; nothing is stored then. An unfinished answer in
-    this conversation is stopped.
+    A scope narrows only this question, to the part of the scope that is switched on in the
+    conversation. An unfinished answer in this conversation is stopped. Raises NotFound (also if the
+    user may not see a part of the scope), InvalidInput, TooManyAnswers, TooManyOwnAnswers, and the
+    errors of a search; nothing is stored then.
     """
     question = question.strip()
     if not has_visible_text(question) or len(question) > MAX_MESSAGE_CHARACTERS:
@@ -77,8 +77,8 @@ def ask(
 
 
 def retry(services: Services, user: User, message_id: UUID) -> AnswerStream:
-    """Answer a question again, in place of this answer and all after it. Raises the errors of
-    `ask`."""
+    """Answer a question again, in place of this answer and everything after it. Raises the errors
+    of `ask`."""
     with services.database.begin() as session:
         message = message_store.get_message(session, user, message_id, stale_after_s=0)
         answer = message_store.find_shown(session, message.conversation_id, message_id)
@@ -96,8 +96,8 @@ def retry(services: Services, user: User, message_id: UUID) -> AnswerStream:
 
 
 def stop(services: Services, user: User, message_id: UUID) -> Message:
-    """Stop an unfinished answer, in any process: it ends within about a second and keeps its text
-    so far. Raises NotFound."""
+    """Stop an unfinished answer, whichever process writes it. It ends within about a second and
+    keeps its text so far. Raises NotFound."""
     with services.database.begin() as session:
         patience_s = conversations.stale_after_s(services)
         message_store.get_message(session, user, message_id, stale_after_s=patience_s)
@@ -122,7 +122,7 @@ def _begin(services: Services, user: User, target: _Target, question: str) -> An
 
 
 def _store(services: Services, asked: Asked, target: _Target, retrieved: Retrieved) -> Answering:
-    """Store the question and its answer, still empty, with the chunks that it is written from."""
+    """Store the question and its still empty answer, with the chunks that it is written from."""
     built = _prompt(services, asked, retrieved)
     replay = _replay(services, retrieved, built.tokens)
     draft = AnswerDraft(
@@ -148,7 +148,7 @@ def _store(services: Services, asked: Asked, target: _Target, retrieved: Retriev
 
 
 def _prompt(services: Services, asked: Asked, retrieved: Retrieved) -> Prompt:
-    # Without a prompt no budget leaves chunks out.
+    # Without a prompt there is no token budget, so no chunk is left out.
     if services.chat.only_quotes or retrieved.is_outline or retrieved.reply is not None:
         return Prompt("", retrieved.sources, 0)
     return prompt.build(
@@ -194,6 +194,6 @@ def title_from(question: str) -> str:
     if len(line) <= _TITLE_CHARACTERS:
         return line
     cut = line[:_TITLE_CHARACTERS]
-    # Between words where there are spaces near the end; Chinese is cut anywhere.
+    # Cut between words if there is a space in the second half; Chinese is cut anywhere.
     head, space, _ = cut.rpartition(" ")
     return (head if space and len(head) > _TITLE_CHARACTERS // 2 else cut).rstrip() + "…"

@@ -18,7 +18,7 @@ class BuiltModel:
         self._built: tuple[Hashable, ChatModel] | None = None
 
     def get(self, key: Hashable, build: Callable[[], ChatModel]) -> ChatModel:
-        """Return the model of `key`, building it when another one was chosen since."""
+        """Return the model for `key`, building it if the key has changed."""
         with self._lock:
             if self._built is None or self._built[0] != key:
                 self._built = key, build()

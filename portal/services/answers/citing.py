@@ -1,4 +1,4 @@
-"""Citations: what was cited, whether it is unchanged, and its surroundings."""
+"""Citations: the quoted text, whether it is unchanged, and the text around it."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ def get_citation(services: Services, user: User, citation_id: UUID) -> Citation:
 
 
 def get_card(services: Services, user: User, citation_id: UUID) -> tuple[Citation, tuple[str, ...]]:
-    """Return a citation as `get_citation` does, with the header of the table that it quotes rows
-    of; empty for other text and for what the user may not open. Raises NotFound."""
+    """Return a citation like `get_citation`, with the header of the table that it quotes. The
+    header is empty for other text, and for a document that the user may not open. Raises
+    NotFound."""
     with services.database.begin() as session:
         citation = _own(session, user, citation_id)
         found = citation_store.read_around(session, citation, 0) if citation.can_open else None
     blocks = found[0].blocks if found else ()
     header = next((block.header for block in blocks if block.header), ())
     if header and citation.document_id is not None:
-        # More than the quotation, which is the user's.
+        # The header is more than the quotation, which is part of the user's own conversation.
         private_reads.record(services, user, [citation.document_id], found=False)
     return citation, header
 
@@ -40,16 +41,16 @@ def get_card(services: Services, user: User, citation_id: UUID) -> tuple[Citatio
 def list_citations(
     services: Services, user: User, document_id: UUID, *, limit: int
 ) -> tuple[list[CitedIn], int]:
-    """Return the newest citations of a document in the user's own conversations, and the number of
-    all. Raises NotFound for a document that the user may not see."""
+    """Return the newest citations of a document in the user's own conversations, and their total
+    number. Raises NotFound for a document that the user may not see."""
     with services.database.begin() as session:
         library.require_visible(session, user, document_id)
         return citation_store.of_document(session, user, document_id, limit=limit)
 
 
 def verify(services: Services, user: User, citation_id: UUID) -> Verification:
-    """Verify that the quoted words are in the stored revision, or in the chunk that a program
-    added, by computing their hash. Raises NotFound."""
+    """Verify by hash that the quoted words are still in the stored revision, or in the chunk that a
+    program added. Raises NotFound."""
     with services.database.begin() as session:
         citation = _own(session, user, citation_id)
         found = citation_store.hash_in_source(session, citation)
@@ -65,8 +66,8 @@ def quoted_text(
     services: Services, user: User, citation_id: UUID, *, around: int = _AROUND
 ) -> QuotedText:
     """Return the quotation in the text that it was taken from, which later revisions do not change;
-    alone if its document is in another user's trash. Raises NotFound, also where that text was
-    deleted."""
+    without the text around it if the document is in another user's trash. Raises NotFound, also if
+    that text was deleted."""
     with services.database.begin() as session:
         citation = _own(session, user, citation_id)
         if citation.state is SourceState.GONE:
@@ -76,14 +77,14 @@ def quoted_text(
     if found is not None and citation.document_id is not None:
         private_reads.record(services, user, [citation.document_id], found=False)
     if found is None:
-        # Also of a chunk that a program added and deleted.
+        # Also for a chunk that a program added and has deleted.
         alone = LaidOutText(citation.excerpt)
         whole = Span(0, len(citation.excerpt))
         return QuotedText(citation, alone, whole, starts_text=True, ends_text=True)
     text, length = found
     start = min(citation.char_start, around)
     end = start + citation.char_end - citation.char_start
-    # No row of a table and no line is cut where there is room for a whole one.
+    # Start and end at line breaks if possible, so that no line or table row is cut.
     first, last = 0, len(text.content)
     starts_text = citation.char_start <= around
     ends_text = citation.char_end + around >= length

@@ -31,13 +31,13 @@ from portal.text.titles import one_line
 _SPARE_S = 30.0
 _MAX_FOUND = 6
 MAX_PINNED = 50
-# How long deleting a conversation can be undone.
+# How long the deletion of a conversation can be undone.
 KEPT_FOR = timedelta(hours=1)
 _UNUSED_FOR = timedelta(days=1)
 
 
 def stale_after_s(services: Services) -> float:
-    """Return the seconds without an update after which the process that wrote an answer counts as
+    """Return after how many seconds without an update the process that writes an answer is presumed
     dead."""
     return services.settings.chat.timeout_s + _SPARE_S
 
@@ -45,8 +45,8 @@ def stale_after_s(services: Services) -> float:
 def create(
     services: Services, user: User, title: str = "", *, scope: AskScope | None = None
 ) -> ConversationSummary:
-    """Create a conversation; without a title its first question gives it one. With a scope it asks
-    about that and nothing else. Raises InvalidInput, NotFound."""
+    """Create a conversation. Without a title, it is named after its first question. With a scope,
+    its questions are limited to that scope. Raises InvalidInput, NotFound."""
     with services.database.begin() as session:
         if scope and scope.folders:
             folder_store.lock_tree(session)
@@ -60,7 +60,8 @@ def create(
 
 
 def scope_of(services: Services, user: User, conversation_id: UUID) -> NamedScope | None:
-    """Return what a conversation asks about, None for everything. Raises NotFound."""
+    """Return the scope of a conversation, with names; None if it asks about everything. Raises
+    NotFound."""
     with services.database.begin() as session:
         conversation_store.require_own(session, conversation_id, user.id)
         scope = conversation_store.get_scope(session, conversation_id)
@@ -68,14 +69,14 @@ def scope_of(services: Services, user: User, conversation_id: UUID) -> NamedScop
 
 
 def name_scope(services: Services, user: User, scope: AskScope) -> NamedScope | None:
-    """Return a scope with names, None for everything. Raises NotFound."""
+    """Return a scope with names; None if it is empty, which means everything. Raises NotFound."""
     with services.database.begin() as session:
         scope_store.require_visible_scope(session, user, scope)
         return scope_store.name_scope(session, user, scope) if scope else None
 
 
 def find_for_scope(services: Services, user: User, words: str) -> NamedScope:
-    """Return what a question can be about, by name: a few of each kind."""
+    """Return documents, folders and tags whose names contain the words: a few of each kind."""
     with services.database.read() as session:
         return scope_store.find_named(session, user, words, limit=_MAX_FOUND)
 
@@ -91,8 +92,8 @@ def list_conversations(
     services: Services, user: User, *, contains: str = "", pinned: bool | None = None,
     cursor: str | None = None, limit: int = 50,
 ) -> ListPage[ConversationSummary]:  # fmt: skip
-    """Return a user's conversations, latest first; with `contains` those that have these words in
-    the title or in a message, with `pinned` those that are pinned, or are not. Raises
+    """Return a user's conversations, latest first. `contains` limits them to those with these words
+    in the title or in a message, `pinned` to those that are or are not pinned. Raises
     MalformedRequest on a bad cursor."""
     with services.database.begin() as session:
         return conversation_store.list_conversations(
@@ -118,8 +119,8 @@ def rename(
 
 
 def delete(services: Services, user: User, conversation_id: UUID) -> None:
-    """Delete a conversation with all its messages, citations and switches: at once gone for
-    everything but `restore`, and erased an hour later. Stops an unfinished answer. Raises
+    """Delete a conversation with all its messages, citations and switches. It disappears at once
+    for everything but `restore`, and is erased an hour later. Stops an unfinished answer. Raises
     NotFound."""
     with services.database.begin() as session:
         row = conversation_store.lock_own(session, conversation_id, user.id)
@@ -141,8 +142,9 @@ def erase_old(
     now: datetime | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Erase what was deleted an hour ago, begun a day ago and never used, or last used
-    `conversation_days` ago, one transaction each. Safe in several workers at once."""
+    """Erase conversations that were deleted over an hour ago, begun over a day ago and never used,
+    or last used over `conversation_days` ago, one per transaction. Pinned ones are erased only
+    after deletion. Safe in several workers at once."""
     now, days = now or datetime.now(UTC), services.settings.conversation_days
     while not should_stop():
         with services.database.begin() as session:
@@ -167,7 +169,7 @@ def discard(services: Services, user: User, conversation_id: UUID) -> None:
 
 
 def pin(services: Services, user: User, conversation_id: UUID, *, pinned: bool) -> None:
-    """Pin a conversation to the top of the list, or take it off. Raises NotFound, and InvalidInput
+    """Pin a conversation to the top of the list, or unpin it. Raises NotFound, and InvalidInput
     when too many are pinned."""
     with services.database.begin() as session:
         row = conversation_store.lock_own(session, conversation_id, user.id)
@@ -180,8 +182,8 @@ def pin(services: Services, user: User, conversation_id: UUID, *, pinned: bool) 
 
 
 def branch(services: Services, user: User, message_id: UUID) -> ConversationSummary:
-    """Begin another conversation with what was said up to an answer. Raises NotFound, also for a
-    question, and Conflict while the answer is being written."""
+    """Copy a conversation, up to an answer, into a new one. Raises NotFound, also for a question,
+    and Conflict while the answer is being written."""
     message = get_message(services, user, message_id)
     if message.role is not Role.ASSISTANT:
         raise NotFound
@@ -230,8 +232,8 @@ def set_feedback(
     services: Services, user: User, message_id: UUID, feedback: Feedback | None,
     reason: FeedbackReason | None = None,
 ) -> Message:  # fmt: skip
-    """Record whether an answer was useful, and why not; None removes the rating. Raises NotFound,
-    also for a question, and InvalidInput for a reason of a useful answer."""
+    """Record whether an answer was useful and, if not, why; None removes the rating. Raises
+    NotFound, also for a question, and InvalidInput for a reason with any other rating."""
     if reason is not None and feedback is not Feedback.NOT_USEFUL:
         raise InvalidInput("only an answer that was not useful has a reason")
     with services.database.begin() as session:

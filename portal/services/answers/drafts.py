@@ -25,13 +25,13 @@ from portal.store.answers.citations import CitedSource
 from portal.store.people import accounts as account_store
 from portal.store.session import Session
 
-# In what is stored of a reply: it may name documents that it does not cite.
+# Key in the stored data of a reply: it may name documents that it does not cite.
 NAMES_DOCUMENTS = "names_documents"
 
 
 class AnswerDraft:
-    """The answer with the id `message_id`. `register` has the chunks that were found for it, by
-    their numbers from 1."""
+    """The answer with the id `message_id`. `register` lists the chunks that were found for it,
+    numbered from 1."""
 
     def __init__(
         self,
@@ -82,16 +82,16 @@ class AnswerDraft:
         return tuple(pieces)
 
     def quote(self, quoted: Quoted) -> None:
-        """Register the exact words that a number cites; one source may be cited at many places."""
+        """Register the exact words that a number cites; one source may be cited in many places."""
         self._quoted[quoted.number] = quoted
         confidence = min(one.confidence for one in self._quoted.values())
         self._note(outcome=Outcome.QUOTED.value, confidence=round(confidence, 3))
         self._register(quoted)
 
     def abstain(self, abstained: Abstained) -> None:
-        """Keep only the places that are about the question."""
+        """Keep only the quotations that are about the question."""
         if abstained.outcome is not None:
-            # An outline is a reply that quotes.
+            # A reply that outlines a document keeps its quotations.
             if abstained.outcome is not Outcome.REPLY:
                 self._quoted = {one.number: one for one in abstained.about}
             self._in_prompt = set(self._quoted)
@@ -114,7 +114,7 @@ class AnswerDraft:
     def add_consulted(
         self, query: str, found: Sequence[Source], shown: Sequence[Source], tokens: int
     ) -> None:
-        """Add the chunks of another search, of which the model now reads those in `shown`."""
+        """Add the chunks of another search; those in `shown` are now in the model's prompt."""
         known = {source.number for source in self.register}
         self.register += sorted(
             (one for one in found if one.number not in known), key=lambda one: one.number
@@ -144,7 +144,7 @@ class AnswerDraft:
             else:
                 if not self._save_text(session, ()):
                     return False
-                # A purge that goes on waits for the answer, which is locked now.
+                # A purge in progress waits for the answer, which is locked now.
                 erased = _erased(cited, citation_store.find_alive(session, cited))
                 if erased:
                     self._save_text(session, erased)
@@ -170,7 +170,7 @@ class AnswerDraft:
             alive = citation_store.hold_documents(session, cited)
             row = existing(message_store.lock_message(session, self.message_id))
             citation_store.replace_citations(session, self.message_id, cited, alive)
-            # The answer keeps no sentence of documents purged while it was written either.
+            # Sentences of documents that were purged while the answer was written are removed too.
             content, checked = without_quotations(content, checked, _erased(cited, alive))
             if row.status == MessageStatus.STREAMING:
                 row.status = status.value
@@ -190,7 +190,7 @@ class AnswerDraft:
 
     def _cited(self, shown: set[int], content: str) -> list[CitedSource]:
         """Return cited sources by marker, then consulted ones by rank."""
-        # Each is narrowed to the sentences that support `content`.
+        # Each is narrowed to the quotation, or to the sentences that support `content`.
         by_number = {source.number: self._rated(source) for source in self.register}
         order = self._markers.order
         rest = [one.number for one in self.register if one.number in shown - set(order)]
@@ -205,8 +205,8 @@ class AnswerDraft:
         ]
 
     def _rated(self, source: Source) -> Source:
-        """Return a source with the confidence of what is quoted of it, where that is greater: the
-        model that read the statement knows more than the search."""
+        """Return a source with the confidence of its quotation if that is greater: the model that
+        read the statement knows more than the search."""
         quoted = self._quoted.get(source.number)
         if quoted is None or quoted.confidence <= source.confidence:
             return source
@@ -227,5 +227,5 @@ class AnswerDraft:
 
 
 def _erased(cited: Sequence[CitedSource], alive: Mapping[UUID, bool]) -> list[str]:
-    """Return the texts of documents that were purged meanwhile."""
+    """Return the cited texts of documents that were purged meanwhile."""
     return [one.source.text for one in cited if not alive.get(one.source.document_id)]

@@ -1,4 +1,4 @@
-"""Export of a conversation as a Markdown or Word file, and of an answer as text: with sources."""
+"""Export of a conversation as a Markdown or Word file, and of an answer as text, with sources."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from portal.services.answers import conversations
 from portal.services.answers.word_documents import WordDocument
 from portal.text.titles import one_line
 
-# The file is written in the reader's language, outside of any page.
+# Exported files are in the reader's language, although no page renders them.
 _WORDS = {
     "en": {
         "untitled": "Conversation",
@@ -80,8 +80,8 @@ def export(
     language: str,
     file_format: ExportFormat = ExportFormat.MARKDOWN,
 ) -> ExportedFile:
-    """Return the whole conversation, questions as headings, each answer with its citations.
-    `language` is `zh-CN` or `en`. Raises NotFound."""
+    """Return the whole conversation as a file: each question under a heading, each answer with its
+    citations. `language` is `zh-CN` or `en`. Raises NotFound."""
     conversation = conversations.get(services, user, conversation_id)
     messages = conversations.messages(services, user, conversation_id)
     words = _words(language)
@@ -137,8 +137,8 @@ def _message(message: Message, words: dict[str, str]) -> Iterator[str]:
 
 
 def _sources(message: Message) -> tuple[str, Sequence[Citation]]:
-    """Return the cited sources and the word for them; those that were only read, which are many,
-    where none is cited."""
+    """Return the key of the heading and the cited sources; if none is cited, those that were only
+    consulted, which are many."""
     cited = [one for one in message.citations if one.was_cited]
     return ("cited", cited) if cited else ("consulted", message.citations)
 

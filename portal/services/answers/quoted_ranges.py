@@ -25,7 +25,7 @@ Terms = frozenset[str]
 
 def quoted_range(chunk: str, content: str, marker: int) -> tuple[int, int]:
     """Return the characters of `chunk` from the first to the last sentence that support the
-    sentences of `content` with this marker; all of it where there are none, or none stands out."""
+    sentences of `content` with this marker; all of it if there are none, or none stands out."""
     claims = list(_claims(content, marker))
     if not claims:
         return 0, len(chunk)
@@ -57,7 +57,7 @@ def _claims(content: str, marker: int) -> Iterator[tuple[Terms, int]]:
 
 
 def _sentences(content: str) -> list[tuple[int, int]]:
-    """Split into sentences, each up to where the next begins."""
+    """Split into sentences, each extending to the start of the next."""
     # A marker after the full stop belongs to the sentence before.
     starts = [
         end - len(_LEADING_MARKERS.sub("", content[start:end]))
@@ -67,7 +67,7 @@ def _sentences(content: str) -> list[tuple[int, int]]:
 
 
 def _places(claim: Terms, min_count: int, sentences: Sequence[Terms]) -> list[int]:
-    """Return the sentences of a chunk that have the largest overlap with the claims."""
+    """Return the indexes of the chunk's sentences that overlap most with a claim."""
     shared = [len(claim & terms) for terms in sentences]
     best = max(shared, default=0)
     if not claim or best < min_count:

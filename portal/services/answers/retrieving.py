@@ -1,4 +1,4 @@
-"""Retrieval for answers: whole chunks found for the question, filtered by what counts now."""
+"""Retrieval for answers: whole chunks found for the question, among those enabled now."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from portal.store.embedding_models import registry
 from portal.store.people import accounts as account_store
 from portal.text.language import detect_language, detect_question_language
 
-# Chunks to quote from, unless an administrator sets a number, and those in the other language.
+# Chunks to quote from, unless an administrator sets a number, and chunks in the other language.
 QUOTED_FROM, _ACROSS = 12, 16
-# Retries when documents change between the search and the reading of chunks: a new version of a
-# document has other chunks.
-_MAX_RETRIES = 3
-# In place of an answer that cites documents which are now disabled, so that turns still alternate.
+# Attempts in all, when documents change between the search and the reading of chunks: a new version
+# of a document has other chunks.
+_MAX_ATTEMPTS = 3
+# Replaces an answer that cites documents that are now disabled, so that turns still alternate.
 _WITHHELD = {
     "zh": "（此处的回答所依据的文档现已不在可用范围内，内容略去。）",
     "en": "(This answer is left out: it rests on documents that do not count any more.)",
@@ -70,7 +70,8 @@ class Asked:
 class Retrieved:
     """The input of an answer: chunks, best first and numbered from 1; the turns before the question
     with the documents that they cite; and the enabled set at that moment. With `reply` nothing was
-    searched; with `is_outline` the chunks are those of one document, to outline above the reply."""
+    searched; with `is_outline` the chunks are those of documents to outline above the reply, or for
+    a model to read as a whole."""
 
     sources: tuple[Source, ...]
     turns: tuple[Turn, ...]
@@ -146,7 +147,7 @@ def _queries(chat: ChatModel, asked: Asked, query: str) -> tuple[str, ...]:
 def retry_until_complete(read: Callable[[], tuple[_Result, bool]]) -> _Result:
     """Retry until everything that was found could be read, up to a limit; return the last
     result."""
-    for _ in range(_MAX_RETRIES):
+    for _ in range(_MAX_ATTEMPTS):
         result, is_complete = read()
         if is_complete:
             break
@@ -224,8 +225,8 @@ def search_further(
 def search_across(
     services: Services, asked: Asked, query: str, known: Sequence[Source]
 ) -> tuple[Source, ...]:
-    """Return the nearest chunks in the other language than the question's, numbered like those of
-    `search_further`. They rarely come first in one list with those in its own."""
+    """Return the nearest chunks in the language that the question is not in, numbered like those of
+    `search_further`. In one list with chunks in its own language they would rarely come first."""
     asked = _with_current_rights(services, asked)
     request = SearchRequest(
         query[:MAX_QUERY_CHARACTERS],
@@ -283,8 +284,8 @@ def _by_rule(services: Services, turns: Sequence[Turn], question: str) -> str:
         nearness: list[float] = (vectors[1:] @ vectors[0]).tolist()
         return nearness
 
-    # An endpoint that is down would keep the question waiting, with retries, and hashed words have
-    # no meaning.
+    # Only the bundled model: an endpoint that is down would delay the question by its retries, and
+    # hashed words have no meaning.
     if services.settings.embedding.provider == "bundled":
         with suppress(EmbedderUnavailable):
             return follow_up.search_query(turns, question, likeness)
@@ -337,7 +338,7 @@ def sources_of(
 
 
 def _in_full(chunk_ids: Sequence[UUID], stored: dict[UUID, Source]) -> tuple[Source, ...]:
-    """Return chunks that were not searched for, in the order given."""
+    """Return chunks that were chosen without a search, in the order given."""
     read = (stored[chunk_id] for chunk_id in chunk_ids if chunk_id in stored)
     return tuple(replace(source, number=number) for number, source in enumerate(read, 1))
 

@@ -1,7 +1,7 @@
-"""Conversations that their owners show to other users, who see what their own rights allow.
+"""Conversations that their owners share with other users.
 
-A reader sees the documents by their own rights, not by those of the owner. An answer is shown whole
-or withheld whole (docs/adr/0058-shared-conversations.md).
+Readers see documents with their own rights, not with the owner's. An answer is shown whole or
+withheld whole (docs/adr/0058-shared-conversations.md).
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _MAX_LISTED = 200
 
 
 def list_readers(services: Services, user: User, conversation_id: UUID) -> tuple[Reader, ...]:
-    """Return whom the user's own conversation is shown to. Raises NotFound."""
+    """Return the users that the user's own conversation is shared with. Raises NotFound."""
     with services.database.begin() as session:
         conversation_store.require_own(session, conversation_id, user.id)
         return reader_store.list_readers(session, conversation_id)
 
 
 def add_reader(services: Services, user: User, conversation_id: UUID, name: str) -> None:
-    """Show a conversation to a user, who is notified. Raises NotFound, NoSuchAccount and
+    """Share a conversation with a user, who is notified. Raises NotFound, NoSuchAccount and
     InvalidInput."""
     with services.database.begin() as session:
         conversation_store.lock_own(session, conversation_id, user.id)
@@ -77,7 +77,7 @@ def remove_reader(services: Services, user: User, conversation_id: UUID, reader_
 
 
 def leave(services: Services, user: User, conversation_id: UUID) -> None:
-    """Take a conversation of another user off one's own list. Raises NotFound."""
+    """Remove a conversation of another user from this user's list. Raises NotFound."""
     with services.database.begin() as session:
         if not reader_store.remove_reader(session, conversation_id, user.id):
             raise NotFound
@@ -85,13 +85,13 @@ def leave(services: Services, user: User, conversation_id: UUID) -> None:
 
 
 def list_shared(services: Services, user: User) -> tuple[SharedConversation, ...]:
-    """Return the conversations that others show to a user, latest first."""
+    """Return the conversations that others share with a user, latest first."""
     with services.database.begin() as session:
         return reader_store.list_shared(session, user.id, limit=_MAX_LISTED)
 
 
 def require_shared(services: Services, user: User, conversation_id: UUID) -> None:
-    """Raise NotFound for a conversation that no other user shows to this one."""
+    """Raise NotFound for a conversation that no other user shares with this one."""
     with services.database.begin() as session:
         existing(reader_store.find_shared(session, user.id, conversation_id))
 
@@ -99,7 +99,7 @@ def require_shared(services: Services, user: User, conversation_id: UUID) -> Non
 def read(
     services: Services, user: User, conversation_id: UUID
 ) -> tuple[SharedConversation, tuple[SharedMessage, ...]]:
-    """Return a conversation that another user shows to this one. Raises NotFound."""
+    """Return a conversation that another user shares with this one. Raises NotFound."""
     with services.database.begin() as session:
         shared = existing(reader_store.find_shared(session, user.id, conversation_id))
         messages = message_store.list_messages(
@@ -109,7 +109,7 @@ def read(
 
 
 def _for_reader(messages: Iterable[Message]) -> Iterator[SharedMessage]:
-    """Withhold answers that rest, or may rest, on what the reader may not see."""
+    """Yield messages; withhold answers that rest, or may rest, on what the reader may not see."""
     was_hidden = False
     for message in messages:
         if message.role is Role.USER:
@@ -125,14 +125,14 @@ def _for_reader(messages: Iterable[Message]) -> Iterator[SharedMessage]:
             content="" if is_withheld else message.content,
             support=() if is_withheld else message.support,
             citations=() if is_withheld else tuple(visible),
-            # What was searched for may repeat an earlier answer as well.
+            # The search queries may repeat an earlier answer as well.
             replay=None,
         )
         yield SharedMessage(shown, _reason(hidden) if is_withheld else None)
 
 
 def _reason(hidden: Sequence[Citation]) -> Withheld:
-    """Return why an answer is withheld: of a quoted one the sources that it cites count."""
+    """Return why an answer is withheld. Only the hidden sources that it cites count, if any."""
     of_answer = [one for one in hidden if one.was_cited] or hidden
     is_trashed = of_answer and all(one.state is SourceState.TRASHED for one in of_answer)
     return Withheld.TRASHED if is_trashed else Withheld.HIDDEN
@@ -155,7 +155,7 @@ def _may_reveal_hidden(message: Message, *, was_hidden: bool) -> bool:
 
 
 def _is_hidden(citation: Citation) -> bool:
-    """Return whether the reader may not see a source; of an erased one nothing is left to see."""
+    """Return whether the reader may not see a source. An erased one is not hidden."""
     if citation.state is SourceState.TRASHED:
         return not citation.can_restore
     return citation.state is SourceState.GONE and citation.gone_at is None
@@ -164,6 +164,6 @@ def _is_hidden(citation: Citation) -> bool:
 def _record(
     session: Session, user: User, conversation_id: UUID, event: AuditEvent, reader: str
 ) -> None:
-    # Without the title, which is a question.
+    # The title is not recorded, because it is a question.
     subject = Subject(SubjectKind.CONVERSATION, conversation_id)
     audit.record(session, event, user, subject, user=reader)

@@ -55,7 +55,7 @@ class SingleAnswer:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """The model's text, and the documents of its markers by first use."""
+    """The model's text, and the documents of its markers in order of first use."""
 
     text: str
     cited: tuple[UUID, ...]
@@ -90,8 +90,8 @@ def answer(
 
 
 def is_answered(services: Services, user: User, question: str, *, language: str) -> bool:
-    """Return whether the best chunks answer a question, as a new conversation would search for it.
-    Raises the errors of `engine.search`, and ChatUnavailable."""
+    """Return whether the chunks that a new conversation would find answer a question. Raises the
+    errors of `engine.search`, and ChatUnavailable."""
     request = SearchRequest(question, default_top_n=QUOTED_FROM)
     hits = engine.search_or_words(services, user, request, is_shown=False).hits
     chat_request, built, _ = _request(services, user, question, hits, language)
@@ -116,7 +116,8 @@ def _request(
     services: Services, user: User, query: str, chunks: Sequence[SearchHit], language: str,
     *, scope: AskScope | None = None,
 ) -> tuple[ChatRequest, Prompt, bool]:  # fmt: skip
-    """Return the request to the chat model, and whether all chunks still count."""
+    """Return the request to the chat model, its prompt, and whether all chunks are still
+    enabled."""
     detected = detect_question_language(query)
     language = language if detected == "other" else detected
     with services.database.begin() as session:

@@ -1,7 +1,7 @@
 """The limits on answers that a process writes at the same time.
 
-Each occupies a thread of the web server; without a limit, slow answers would leave none for other
-requests. A limit per user keeps one user from taking all.
+Each answer occupies a thread of the web server; without a limit, slow answers would leave none for
+other requests. A limit per user keeps one user from taking all.
 """
 
 from __future__ import annotations

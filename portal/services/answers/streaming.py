@@ -1,4 +1,4 @@
-"""Writing of an answer: the model's text is stored and passed on to the reader.
+"""Write an answer: store the model's text and pass it on to the reader.
 
 No transaction is open while the model writes. The text is stored about once a second, which is also
 when a stop requested in any process takes effect.
@@ -75,7 +75,7 @@ class Answering:
 class AnswerStream(Iterator[AnswerEvent]):
     """The events while an answer is written: `AnswerBegun` first, `AnswerFinished` last. Closing
     the stream stops a language model, and keeps its text so far; quotations are finished. A failure
-    of the endpoint is no error: the answer is then `unavailable`. Raises NotFound if the
+    of the endpoint is not an error: the answer is then `unavailable`. Raises NotFound if the
     conversation is deleted meanwhile, and DatabaseUnavailable if it cannot be stored at the end."""
 
     def __init__(self, services: Services, answering: Answering, slot: Slot) -> None:
@@ -119,7 +119,7 @@ class AnswerStream(Iterator[AnswerEvent]):
                 yield TextWritten(rest)
             with tracing.span("answer.cite"):
                 finished = AnswerFinished(self._store(status))
-            # A reader that has the last event may not ask for the end of the stream.
+            # Released here, because a reader may stop reading after the last event.
             self._slot.release()
             yield finished
         except GeneratorExit:
@@ -136,7 +136,7 @@ class AnswerStream(Iterator[AnswerEvent]):
         return _retry(partial(self._draft.finish, status))
 
     def _finish(self) -> None:
-        """Write the rest without a reader, which takes no time, unless the answer was stopped."""
+        """Write the rest without a reader, unless the answer was stopped; quoting takes no time."""
         try:
             if self._keep():
                 for _event in self:
@@ -217,7 +217,7 @@ class AnswerStream(Iterator[AnswerEvent]):
             return replace(request, system=parts[0].system, can_search=False)
         notes: list[tuple[Sequence[Source], str]] = []
         for part in parts:
-            # Each part takes the model some seconds.
+            # Each part takes the model some seconds, in which rights may change.
             sources = self._still_readable(part.sources)
             if not sources:
                 continue
@@ -238,7 +238,7 @@ class AnswerStream(Iterator[AnswerEvent]):
                     if not self._is_wanted():
                         return None
             notes.append((built.sources, "".join(written)))
-        # Notes are words of their documents.
+        # Notes repeat their documents, so drop those whose chunks may no longer be read.
         readable = self._still_readable(request.sources)
         ids = {one.chunk_id for one in readable}
         kept = [note for read, note in notes if ids.issuperset(one.chunk_id for one in read)]
@@ -276,7 +276,7 @@ class AnswerStream(Iterator[AnswerEvent]):
         if self._draft.has_text or self._services.chat.only_quotes:
             return
         quoting = replace(self._services, chat=ExtractiveChatModel(self._services.embedder))
-        # A model may fail late.
+        # Rights may have changed if the model failed late.
         request = replace(request, sources=self._still_readable(request.sources))
         with suppress(ChatUnavailable), closing(chat_events(quoting, request)) as events:
             for event in events:

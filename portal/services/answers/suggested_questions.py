@@ -1,4 +1,4 @@
-"""Questions that a document suggests: those it asks, and those after its terms and headings."""
+"""Questions that a document suggests: those it asks, and those made from its terms and headings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ASKED = re.compile(
 )
 _UNIT = re.compile(r"\s*[(（][^()（）]*[)）]\s*")
 # Terms of a glossary, each on a line: "Chunk: a part of a text", "分块：指……". Elsewhere such lines
-# are often no definitions.
+# are often not definitions.
 _GLOSSARY = re.compile(
     "glossary|terms|terminology|definition|vocabulary|术语|词汇|名词|定义", re.IGNORECASE
 )
@@ -47,7 +47,7 @@ _QUESTION = re.compile(
     "|如何|怎[么样]|什么是|为什么|哪些",
     re.IGNORECASE,
 )
-# "Other leave" is understood only below the headings before it, "For programs" is no subject.
+# "Other leave" only makes sense after the headings before it, and "For programs" is not a subject.
 _INCOMPLETE = re.compile(
     r"(?:other|more|further|for|in|on|at|with|without|before|after|behind|if|to|from|by)\b|其[他它余]",
     re.IGNORECASE,
@@ -56,15 +56,15 @@ _PUNCTUATION = re.compile(r"[^\w\s&'’、-]")
 _MAX_HEADING_WORDS = 6
 # Names of files, which people do not say: "lab_v2", "faq".
 _FILE_NAME = re.compile(r"[a-z\d.-]+|[\W\d]+|.*_.*")
-# Titles of texts that rule something; what others contain is not called a rule.
+# Titles of rules and regulations; what other texts contain is not called a rule.
 _RULES = re.compile(
     "手册|制度|规[定范则程章]|办法|须知|守则|条例|章程|细则|政策|准则|标准|指[南引]"
 )
 
 
 def suggest(title: str, body: str, headings: Sequence[Heading]) -> list[str]:
-    """Return questions that the text seems to answer, the best first: those it asks, those after
-    terms, those after headings. Whether it answers them is not checked."""
+    """Return questions that the text seems to answer, the best first: those it asks, then those
+    made from terms, then from headings. Whether it answers them is not checked."""
     first = next((one for one in headings if one.level == 1), None)
     if first and _FILE_NAME.fullmatch(title):
         title = first.title.strip()
@@ -77,7 +77,7 @@ def suggest(title: str, body: str, headings: Sequence[Heading]) -> list[str]:
 
 
 def _of_terms(body: str) -> Iterator[str]:
-    """Yield questions after the terms of a glossary."""
+    """Yield questions about the terms of a glossary."""
     terms = dict.fromkeys(_UNIT.sub("", match[1]).strip() for match in _DEFINED.finditer(body))
     if len(terms) < _MIN_TERMS:
         return
@@ -106,7 +106,7 @@ def _of_heading(title: str, heading: Heading, body: str) -> str | None:
 
 
 def _lowered(words: str, body: str) -> str:
-    """Return words as they stand inside a sentence. What has its capital there too is a name."""
+    """Return words as written inside a sentence. A word that is capitalised there too is a name."""
     first, _, rest = words.partition(" ")
     is_name = rest.istitle() or not re.fullmatch(r"[A-Z][a-z'’-]*", first)
     if is_name or re.search(rf"[a-z,] {re.escape(first)}\b", body):

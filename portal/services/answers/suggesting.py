@@ -49,8 +49,8 @@ _lock = Lock()
 
 def suggest_questions(services: Services, user: User, *, language: str) -> Suggestions:
     """Return questions that the user's documents answer, those in `language` first. They are kept
-    until the documents or their switches change. Administrators get none of others' private
-    documents."""
+    until the documents or their switches change. Administrators get no questions about the private
+    documents of others."""
     user = replace(user, is_admin=False)
     wanted = services.settings.search.keyword_backend
     with services.database.driver() as reader:
@@ -68,7 +68,7 @@ def suggest_questions(services: Services, user: User, *, language: str) -> Sugge
 def _try(
     services: Services, user: User, language: str, progress: _Progress, *, until: float
 ) -> _Progress:
-    """Try questions until enough are answered, or the time is over."""
+    """Try questions until enough are answered, or time is up."""
     # A language model would be called for every question; whatever quotations can answer, it can
     # answer too.
     quoting = replace(services, chat=ExtractiveChatModel(services.embedder))
@@ -88,8 +88,8 @@ def _try(
 
 
 def _candidates(services: Services, user: User, language: str) -> list[str]:
-    """Return questions: those in `language` first, two of each document, and of these first what
-    documents ask themselves."""
+    """Return questions: those in `language` first, two of each document at a time, and of these
+    first the questions that documents ask themselves."""
     with services.database.begin() as session:
         texts = question_texts.read_newest(session, user, limit=_MAX_DOCUMENTS)
     ranked = [

@@ -12,20 +12,20 @@ from markdown_it.token import Token
 
 # Links and images stay text, as on pages: a document must not send its readers anywhere.
 _LEFT_AS_TEXT = ("link", "image", "autolink", "html_inline", "html_block", "reference", "lheading")
-# Characters that XML cannot hold.
+# Characters that XML cannot contain.
 _NO_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LISTS = {"bullet_list_open": "List Bullet", "ordered_list_open": "List Number"}
 _LEVELS_OF_LISTS = 3
 _LAST_HEADING = 9
-# What Word takes for Chinese; its template names none.
+# The font for Chinese; the template names none.
 _EAST_ASIAN_FONT = "Microsoft YaHei"
 
 
 class WordDocument:
-    """A document that grows at its end."""
+    """A Word document to append to."""
 
     def __init__(self, title: str, *, language: str) -> None:
-        # Takes a tenth of a second, and only exports need it.
+        # The import takes a tenth of a second, and only exports need it.
         import docx
         from docx.oxml.ns import qn
 
@@ -46,12 +46,12 @@ class WordDocument:
         self._document.add_paragraph(_clean(text))
 
     def add_quotation(self, text: str) -> None:
-        """Add a text as it is, set off as a quotation, a paragraph for each line."""
+        """Add a text unchanged, styled as a quotation, with one paragraph per line."""
         for line in text.strip().splitlines():
             self._document.add_paragraph(_clean(line), style="Quote")
 
     def add_markdown(self, text: str) -> None:
-        """Add what an answer consists of."""
+        """Add the Markdown of an answer."""
         tokens = iter(_parser().parse(text))
         lists: list[str] = []
         is_quoted = False

@@ -69,7 +69,7 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The contents of the page of writers. `chosen` is None where the settings decide."""
+    """The contents of the page of writers. `chosen` is None if the settings decide."""
 
     chosen: Writer | None
     provider: str
@@ -156,8 +156,8 @@ def disconnect(services: Services, user: User) -> None:
 
 
 def load_models(services: Services, user: User) -> Endpoint:
-    """Load the endpoint's models again. Administrators only. Raises ChatUnavailable, and
-    NotFound without an endpoint, also one that is disconnected meanwhile."""
+    """Load the endpoint's models again. Administrators only. Raises ChatUnavailable, and NotFound
+    if there is no endpoint, or it is disconnected meanwhile."""
     require_admin(user)
     endpoint = _require_endpoint(services)
     listed = endpoints.list_models(
@@ -167,7 +167,7 @@ def load_models(services: Services, user: User) -> Endpoint:
         now, _ = _read_setup(session)
         if now is None:
             raise NotFound
-        # Another administrator may have connected another one meanwhile.
+        # Another administrator may have connected another endpoint meanwhile.
         if (now.api_base, now.sealed_key) == (endpoint.api_base, endpoint.sealed_key):
             now = replace(now, models=listed)
             writer_store.write_setup(session, endpoint=asdict(now))
@@ -290,7 +290,7 @@ def _record(session: Session, user: User, *, before: str | None, after: str | No
 
 
 def _unseal(services: Services, sealed: str | None) -> str | None:
-    """Return a key; None for one that was encrypted with a secret key that was replaced."""
+    """Return the decrypted key; None if its secret key has been replaced."""
     try:
         return sealing.unseal(services, sealed.encode()).decode() if sealed else None
     except sealing.Unreadable:

@@ -36,7 +36,7 @@ def common_length(vectors: Sequence[Vector]) -> int | None:
         raise InvalidInput("embeddings must not hold NaN or infinity")
     (length,) = lengths
     if length > MAX_VECTOR_DIMENSIONS and np.abs(together).max() > _MAX_HALF:
-        # They are indexed in half precision.
+        # Long embeddings are indexed in half precision.
         raise InvalidInput("long embeddings hold numbers up to %(max)s", max=f"{_MAX_HALF:g}")
     return length
 

@@ -1,7 +1,7 @@
 """Search of a program's collection by words, and by meaning and words.
 
 Score = cosine × semantic_weight + BM25 / the best BM25 × bm25_weight, for everything that either
-leg offers. The weights are those of `dynamic_config` now.
+leg offers. The weights are the current ones of `dynamic_config`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from portal.store.search.selection.term_postings import Bm25Shape
 from portal.store.session import Session
 from portal.text.terms.analyser import query_terms
 
-# Each leg offers at least that many, and that many times what is wanted.
+# Each leg offers at least this many records, and this many times the limit.
 _MIN_OFFERED = 100
 _OFFERED_FACTOR = 5
 
@@ -42,9 +42,9 @@ def hybrid_search(
     *,
     limit: int,
 ) -> list[StoredRecord]:
-    """Return the best records by both legs with their `score`, best first. Without pg_textsearch
-    the score is the cosine, which is logged. Raises InvalidInput for a vector of another length,
-    NotFound."""
+    """Return the best records by both legs with their `score`, best first. If the server cannot
+    rank words beside vectors, the score is the cosine alone; a missing BM25 index is logged. Raises
+    InvalidInput for a vector of another length, NotFound."""
     offered = max(_MIN_OFFERED, _OFFERED_FACTOR * limit)
     with collections.database.read() as session:
         collection = existing(collection_store.find_by_id(session, collection_id))
@@ -70,7 +70,7 @@ def hybrid_search(
         offers = list({*near, *(scored.chunk_id for scored in found)})
         cosines = by_vector.cosines(session, collection, query_vector, offers)
         bm25 = {scored.chunk_id: scored.bm25 for scored in found}
-        # Chunk ids are ordered as they were added: of equals the first added comes first.
+        # Chunk ids are in insertion order, so of equal scores the first added comes first.
         fused = fuse(
             [
                 Offer(str(chunk_id), cosine=cosine, bm25=bm25.get(chunk_id, 0.0))
@@ -94,8 +94,8 @@ def ranks_words(collections: Collections) -> bool:
 def search_by_words(
     collections: Collections, collection_id: UUID, words: str, wanted: RecordFilter, *, limit: int
 ) -> list[StoredRecord]:
-    """Return the best records by BM25, their `score`, best first. Raises NotFound, Unavailable if
-    the server cannot rank words."""
+    """Return the best records by BM25, which is their `score`, best first. Raises NotFound, and
+    Unavailable if the server cannot rank words."""
     with collections.database.read() as session:
         collection = existing(collection_store.find_by_id(session, collection_id))
         state = _read_state(session, collections)

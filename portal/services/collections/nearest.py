@@ -20,27 +20,27 @@ from portal.store.collections.rows import VectorCollection
 from portal.store.search.selection.enabled import EnabledSet
 from portal.store.session import Session
 
-COMPARED_ONE_BY_ONE = 5_000
-"""Up to that many records that could be found a search compares all; above it asks an index, which
-may miss a few."""
+MAX_COMPARED_RECORDS = 5_000
+"""Up to this many eligible records, a search compares them all; above, it asks an index, which may
+miss a few."""
 
 NEVER_INDEXED = 2**62
-"""In its place: no index is made, nor are records counted for one."""
+"""In place of MAX_COMPARED_RECORDS: no index is made, and no records are counted for one."""
 
 Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """How to query an index, and up to how many records to use none."""
+    """How to query an index, and up to how many records to do without one."""
 
     search: SearchSettings
-    compared_one_by_one: int = COMPARED_ONE_BY_ONE
+    compared_one_by_one: int = MAX_COMPARED_RECORDS
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedFilter:
-    """A filter and, if they were looked up, the chunks that it lets through: by name if they are
+    """A filter and, if they were looked up, the chunks that match it, with their ids if they are
     few enough to compare."""
 
     wanted: RecordFilter
@@ -48,15 +48,15 @@ class ResolvedFilter:
 
     @property
     def named(self) -> str | None:
-        """Return the chunks as a PostgreSQL array."""
+        """Return the chunk ids as a PostgreSQL array, if they are known."""
         return None if self.chunks is None else self.chunks.ids
 
 
 def resolve_filter(
     session: Session, options: SearchOptions, collection: VectorCollection, wanted: RecordFilter
 ) -> ResolvedFilter:
-    """Look up the chunks that a filter lets through. The metadata index finds narrow filters at
-    once; a vector index would offer thousands of records that they reject."""
+    """Look up the chunks that match a filter. The metadata index finds those of a narrow filter at
+    once; a vector index would offer thousands of records that the filter rejects."""
     chunks = reads.name_chunks(session, collection, wanted, max_count=options.compared_one_by_one)
     return ResolvedFilter(wanted, chunks)
 

@@ -38,7 +38,7 @@ class ReadChunk:
 
 @dataclass(frozen=True, slots=True)
 class PortalReader:
-    """Reads as `user`. Every call loads the account again, so that a disabled user reads nothing
+    """Reads as `user`. Every call loads the account again, so that a disabled user can read nothing
     more. Raises NoSuchAccount for such a user, NotFound for another user's conversation."""
 
     services: Services
@@ -51,7 +51,7 @@ class PortalReader:
         request = replace(request, conversation_id=self.conversation_id)
         hits = engine.search(self.services, user, request).hits
         with self.services.database.read() as session:
-            # Read again under the rule of selection: it may have changed since the search.
+            # Read again under the current selection, which may have changed since the search.
             found = self._chunks(session, user, [hit.chunk_id for hit in hits])
         return [replace(found[hit.chunk_id], hit=hit) for hit in hits if hit.chunk_id in found]
 

@@ -1,6 +1,6 @@
 """Manage collections of programs, one transaction per call.
 
-These use cases need a database and the search settings only, so that a program can use them without
+These use cases need only a database and the search settings, so that a program can use them without
 the rest of the portal.
 """
 
@@ -24,7 +24,7 @@ from portal.domain.vector_collections import (
 from portal.errors import InvalidInput, NotFound, existing
 from portal.services.collections.checks import common_length, require_dimensions, require_distinct
 from portal.services.collections.nearest import (
-    COMPARED_ONE_BY_ONE,
+    MAX_COMPARED_RECORDS,
     NEVER_INDEXED,
     ResolvedFilter,
     SearchOptions,
@@ -54,7 +54,7 @@ class Collections:
 
     database: Database
     search: SearchSettings
-    compared_one_by_one: int = COMPARED_ONE_BY_ONE
+    compared_one_by_one: int = MAX_COMPARED_RECORDS
 
     @property
     def options(self) -> SearchOptions:
@@ -81,7 +81,7 @@ class Collections:
             collection_store.add(session, name=name, distance=distance, metadata=metadata)
             collection = collection_store.find(session, name=name)
         if collection is None:
-            raise NotFound  # Dropped in that moment.
+            raise NotFound  # Dropped since it was added.
         return collection
 
     def check_name(self, name: str) -> None:
@@ -140,12 +140,13 @@ class Collections:
         self._write(collection_id, changed)
 
     def delete(self, collection_id: UUID, wanted: RecordFilter) -> int:
-        """Delete records permanently, in the trash too, and return how many."""
+        """Delete records permanently, including those in the trash; return their number."""
         with self.database.begin() as session:
             return writes.delete(session, _lock(session, collection_id), wanted)
 
     def delete_document(self, collection_id: UUID, document: UUID | str) -> bool:
-        """Delete a document with its records, by its id or its name in their metadata."""
+        """Delete a document with its records, by its id or by its name in their metadata; return
+        whether it existed."""
         with self.database.begin() as session:
             collection = _lock(session, collection_id)
             if isinstance(document, str):
@@ -172,7 +173,7 @@ class Collections:
         read = partial(by_vector.read_records, with_vectors=page.with_vectors)
         with self.database.read() as session:
             collection = _find(session, collection_id)
-            # Without a filter there is nothing to look up: an index, if any, offers the nearest.
+            # Without a filter there is nothing to look up: an index, if any, finds the nearest.
             resolved = ResolvedFilter(wanted)
             if not wanted.is_empty:
                 resolved = resolve_filter(session, self.options, collection, wanted)
@@ -189,7 +190,7 @@ class Collections:
     # --- inside ---------------------------------------------------------------------------------
 
     def _prepare(self, collection_id: UUID, records: Sequence[NewRecord]) -> None:
-        """Check records, and create the collection's table before the first."""
+        """Check records, and create the collection's table before its first vectors."""
         require_distinct([record.id for record in records])
         vectors = [record.vector for record in records if record.vector is not None]
         dimensions = common_length(vectors)
@@ -223,7 +224,7 @@ class Collections:
         self.index_if_many(collection_id)
 
     def index_if_many(self, collection_id: UUID) -> None:
-        """Create the index of a collection that has become large, locking out writers meanwhile.
+        """Create the index of a collection that has become large, which blocks writers meanwhile.
         Every write calls this."""
         if self.compared_one_by_one >= NEVER_INDEXED:
             return

@@ -1,4 +1,4 @@
-"""Changes of many documents at once, and their undoing."""
+"""Changes to many documents at once, and how to undo them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from portal.store.documents.ingestion import queue
 from portal.store.session import Session
 from portal.text.titles import check_domain, check_tags
 
-# Another document may have their file by now: each is checked in its own transaction.
+# Each is checked in its own transaction, because another document may have its file by now.
 MAX_FAILED_READ_AGAIN = 1000
 _LIFE = timedelta(days=1)
 
@@ -57,7 +57,7 @@ def apply(
                 missing_count=_count_missing(target, done.found_count),
             )
         listed = partial(bulk_store.list_skipped, session, user, target, action, value)
-        # A keeper may have no right to what is moved out, so those are listed before.
+        # Listed before the change: a keeper may have no right to documents that are moved out.
         is_listed_after = action in {BulkAction.RESTORE, BulkAction.ADD_TAG}
         skipped_before = None if is_listed_after else listed()
         if action is BulkAction.MOVE:
@@ -85,8 +85,9 @@ def count(services: Services, user: User, target: BulkTarget, action: BulkAction
 
 
 def undo(services: Services, user: User, change_id: UUID) -> int:
-    """Undo a change of the user's own where nothing came between; return how many documents. Raises
-    NotFound, also for one that was undone or is more than a day old."""
+    """Undo a change of the user's own, except for documents that were changed again since; return
+    the number of the others. Raises NotFound, also for a change that was undone, or deleted after a
+    day."""
     with shared_words.sharing(services) as session:
         change = existing(undo_store.lock_change(session, user, change_id))
         action, value = change.action, change.value["value"]
@@ -111,7 +112,7 @@ def _by_gate(gates: Mapping[UUID, UUID | None]) -> dict[UUID | None, list[UUID]]
 
 
 def add_report(services: Services, user: User, action: BulkAction, done: BulkResult) -> UUID:
-    """Store a result for a day, to be read again."""
+    """Store a result for a day, so that it can be shown again."""
     with services.database.begin() as session:
         return report_store.add_report(session, user, action, done)
 
@@ -123,7 +124,7 @@ def get_report(services: Services, user: User, report_id: UUID) -> BulkReport:
 
 
 def delete_expired(services: Services) -> None:
-    """Drop changes that can no longer be undone, and reports of their age."""
+    """Delete changes that are too old to be undone, and reports of the same age."""
     with services.database.begin() as session:
         undo_store.delete_expired(session, life=_LIFE)
         report_store.delete_expired(session, life=_LIFE)
@@ -160,8 +161,8 @@ def _record_visibility(
     session: Session, user: User, documents: Iterable[tuple[UUID, str, Any]],
     *, before: str = "", after: str = "",
 ) -> None:  # fmt: skip
-    """Record changes of visibility. Of `before` and `after`, the one not given is the third value
-    of each document."""
+    """Record changes of visibility. The third value of each document is whichever of `before` and
+    `after` is not given."""
     entries = [
         (
             Subject(SubjectKind.DOCUMENT, document_id, title),

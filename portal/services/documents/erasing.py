@@ -42,7 +42,8 @@ def erase_from_answers(session: Session, document_id: UUID) -> None:
 def without_quotations(
     content: str, support: Sequence[SentenceSupport], quotes: Sequence[str]
 ) -> tuple[str, tuple[SentenceSupport, ...]]:
-    """Return an answer without whole sentences of these texts, and its other sentences' support."""
+    """Return an answer with whole sentences of these texts erased, and its support with the
+    positions moved accordingly."""
     if not quotes:
         return content, tuple(support)
     spans = _find_verbatim(content, quotes)
@@ -84,7 +85,7 @@ def _move_support(support: SentenceSupport, spans: Sequence[tuple[int, int]]) ->
 
 
 def _move_position(place: int, spans: Sequence[tuple[int, int]]) -> int:
-    """Map a position in the text to its position after the spans are removed."""
+    """Map a position in the text to its position after the spans are erased."""
     moved = place
     for start, end in spans:
         if place >= end:

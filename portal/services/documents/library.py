@@ -246,8 +246,8 @@ def change_document(
 
 
 def _refuse_keepers(user: User, document: DocumentRow) -> None:
-    """Raise Forbidden unless the user is the owner or an administrator: keepers of a folder neither
-    hide nor purge others' documents."""
+    """Raise Forbidden unless the user is the owner or an administrator: keepers of a folder may
+    neither hide nor purge others' documents."""
     if not (user.is_admin or document.owner_id == user.id):
         raise Forbidden
 
@@ -286,10 +286,10 @@ def find_pending(session: Session, document_id: UUID) -> Original | None:
 
 
 def refuse_elsewhere(session: Session, user: User, document: DocumentRow, sha256: str) -> None:
-    """Ensure that an owner has these bytes in only one document until the transaction ends, of
-    those that the user may see. Raises AlreadyElsewhere."""
+    """Raise AlreadyElsewhere if the owner has these bytes in another document that the user may
+    see. Locks these bytes for the owner until the transaction ends."""
     other = _find_elsewhere(session, document, {sha256})
-    # A keeper of a folder does not learn what its members have elsewhere.
+    # A keeper of a folder must not learn what its members have elsewhere.
     if other is not None and document_store.is_visible(session, user, other.id):
         raise AlreadyElsewhere(title=other.title)
 
@@ -312,7 +312,7 @@ def _find_elsewhere(
 
 
 def purge_document(services: Services, user: User, document_id: UUID) -> None:
-    """Erase text, vectors and file permanently, from the trash or directly. Raises
+    """Erase a document's text, vectors and file permanently, from the trash or directly. Raises
     NotFound and Forbidden."""
     with services.database.begin() as session:
         in_trash = document_store.find_summary(session, user, document_id, deleted=True)

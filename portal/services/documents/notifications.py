@@ -27,7 +27,7 @@ mark_read = in_transaction(notification_store.mark_read)
 def open_notification(
     services: Services, user: User, notification_id: UUID
 ) -> tuple[Notification, ...]:
-    """Mark a notification read, with its batch if that is reported as one; return what was marked.
+    """Mark a notification as read, with its batch if that is reported as one; return those marked.
     Raises NotFound, also for another user's."""
     with services.database.begin() as session:
         found = existing(notification_store.find(session, user, notification_id))

@@ -1,7 +1,7 @@
-"""Audited reads of private documents by administrators, which owners and keepers can see.
+"""The audit of private documents that administrators read, which owners and keepers can see.
 
-They are others' private documents, and those in folders for members whom the administrator is not
-among.
+Private here are other users' private documents, and documents in folders limited to members of
+which the administrator is not one.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from portal.store.operations import audit_log
 
 _EVENTS = (AuditEvent.PRIVATE_DOCUMENT_OPENED, AuditEvent.PRIVATE_DOCUMENT_FOUND)
 _ONCE_IN_S = 3600
-"""Of one event, one entry for each document and administrator in this time: a page reads a document
-many times, and a search runs with each letter that is typed."""
+"""In this time, an event is recorded once for each document and administrator: a page reads a
+document many times, and a search runs with each letter that is typed."""
 _MAX_SHOWN = 20
 
 
 def record(services: Services, user: User, document_ids: Collection[UUID], *, found: bool) -> None:
-    """Record that an administrator opened these documents, or found them by a search, as far as
-    only administrators and others may see them."""
+    """Record that an administrator opened these documents, or found them by a search, for those
+    that this user sees only as an administrator."""
     if not (user.is_admin and document_ids):
         return
     event = AuditEvent.PRIVATE_DOCUMENT_FOUND if found else AuditEvent.PRIVATE_DOCUMENT_OPENED
-    # A replica says whether there is anything to write.
+    # A replica can answer whether there is anything to write.
     with services.database.read() as session:
         closed = document_store.list_closed_to(session, user, document_ids)
     if not closed:
         return
-    # What cannot be noted is not shown either: without the primary this fails.
+    # A read that cannot be recorded must not be shown either: without the primary this fails.
     with services.database.on_primary(), services.database.begin() as session:
         known = audit_log.list_recent_subjects(
             session, event, user.id, SubjectKind.DOCUMENT, list(closed), within_s=_ONCE_IN_S
@@ -62,5 +62,5 @@ def list_reads(services: Services, user: User, document_id: UUID) -> list[AuditE
 
 
 def may_see_reads(user: User, summary: DocumentSummary) -> bool:
-    """Return whether a user sees what administrators read of a document."""
+    """Return whether a user may see when administrators read a document."""
     return summary.owner_id == user.id or (summary.can_edit and not user.is_admin)

@@ -1,4 +1,4 @@
-"""Switches of documents and folders: of a conversation, or, without one, of the user.
+"""Switches of documents and folders, for a conversation or, without one, for the user.
 
 Functions raise NotFound for a conversation, document or folder that the user may not see.
 """
@@ -32,7 +32,7 @@ def list_switches(
     in_panel: bool = False,
     folder_id: UUID | None = None,
 ) -> SelectionPage:
-    """Return the effective switches and the tier that decides each, by title. `in_panel` as of
+    """Return the effective switches and the tier that decides each, by title. For `in_panel`, see
     `store.documents.selections.list_switches`. Raises MalformedRequest on a bad cursor."""
     with services.database.begin() as session:
         _require_own(session, user, conversation_id)
@@ -55,8 +55,8 @@ def set_switch(
     document_id: UUID,
     enabled: bool | None,
 ) -> DocumentSwitch:
-    """Enable or disable a document in a conversation, or in all that do not say otherwise; None
-    restores what holds without the switch. Takes effect with the next message, in every process."""
+    """Enable or disable a document in a conversation or, without one, in all that do not override
+    it; None removes the switch. Takes effect with the next message, in every process."""
     with services.database.begin() as session:
         owner = _lock_owner(session, user, conversation_id)
         existing(selection_store.find_switch(session, user, conversation_id, document_id))
@@ -75,7 +75,7 @@ def set_all_overrides(
 
 
 def count(services: Services, user: User, conversation_id: UUID | None) -> tuple[int, int]:
-    """Return the number of enabled documents and the total, without what could not be read."""
+    """Return the number of enabled documents and of all, without those that could not be read."""
     with services.database.begin() as session:
         _require_own(session, user, conversation_id)
         return selection_store.count(session, user, conversation_id, is_readable=True)
@@ -90,8 +90,8 @@ def list_folder_switches(
     contains: str = "",
     with_counts: bool = False,
 ) -> tuple[FolderSwitch, ...]:
-    """Return the folders right below one with their switches, or all whose names contain a
-    text. `with_counts` as of `store.documents.selections.list_folder_switches`."""
+    """Return the folders directly below one with their switches, or all whose names contain a text.
+    For `with_counts`, see `store.documents.selections.list_folder_switches`."""
     with services.database.begin() as session:
         _require_own(session, user, conversation_id)
         if parent_id is not None:
@@ -121,8 +121,8 @@ def set_folder_switch(
     *,
     clears_inside: bool = False,
 ) -> FolderSwitch:
-    """Enable or disable all that lies in a folder, now and later; None follows the folder above.
-    `clears_inside` removes the conversation's switches inside it, which would win."""
+    """Enable or disable everything in a folder, now and later; None follows the folder above.
+    `clears_inside` removes the conversation's switches inside it, which would take precedence."""
     with services.database.begin() as session:
         folder_store.lock_tree(session)
         owner = _lock_owner(session, user, conversation_id)
@@ -141,7 +141,7 @@ def _require_own(session: Session, user: User, conversation_id: UUID | None) -> 
 
 
 def _lock_owner(session: Session, user: User, conversation_id: UUID | None) -> dict[str, UUID]:
-    """Return whose switch is set; a conversation is locked meanwhile."""
+    """Return the owner of a switch as a keyword argument; lock the conversation, if any."""
     if conversation_id is None:
         return {"user_id": user.id}
     conversation_store.lock_own(session, conversation_id, user.id)

@@ -1,4 +1,4 @@
-"""Words of shared chunks, which pg_textsearch adds slowly and while no search by words can run."""
+"""Words of shared chunks. pg_textsearch adds them slowly, and keyword searches wait meanwhile."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from portal.services import Services
 from portal.store.documents.texts import shared_words
 from portal.store.session import Session
 
-# Half a millisecond each, for which searches by words wait.
+# Each takes half a millisecond, for which keyword searches wait.
 _CHUNKS_AT_ONCE = 50
 _FILLED_AT_ONCE_S = 2.0
 
@@ -21,9 +21,9 @@ log = structlog.get_logger(__name__)
 
 @contextmanager
 def sharing(services: Services) -> Iterator[Session]:
-    """Open a transaction that may share many chunks. If there are more than some hundred, the
-    words of the rest are added after the commit; if that fails, the change stands and
-    housekeeping adds them."""
+    """Open a transaction that may share many chunks. If there are more than a few hundred, the
+    words of the rest are added after the commit; if that fails, the change stands and housekeeping
+    adds them."""
     with services.database.begin() as session:
         yield session
         transaction = shared_words.transaction_of(session)

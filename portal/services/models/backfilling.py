@@ -1,4 +1,4 @@
-"""Embedding of chunks that lack a vector by the active model, one batch a call."""
+"""Embedding of chunks that lack a vector from the active model, one batch per call."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PAUSE_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Backfilled:
-    """The result of a batch: how many chunks got a vector by `model`, how many still lack one."""
+    """The result of a batch: how many chunks got vectors from `model`, how many still lack one."""
 
     model: str
     embedded: int
@@ -36,11 +36,11 @@ class Backfilled:
 
 
 def embed_batch(services: Services, user: User, *, batch_size: int) -> Backfilled:
-    """Embed up to `batch_size` chunks that have no vector by the active model, and store all of
+    """Embed up to `batch_size` chunks that have no vector from the active model, and store all of
     these vectors or none.
 
-    Raises Forbidden, VectorStoreDisabled, Conflict when another process builds the model for long,
-    and EmbedderUnavailable when the model gives no vectors, or invalid ones.
+    Raises Forbidden, VectorStoreDisabled, Conflict if another process is building the model for too
+    long, and EmbedderUnavailable if the model returns no vectors, or invalid ones.
     """
     require_admin(user)
     if not services.settings.vector_store_enabled:

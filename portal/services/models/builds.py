@@ -48,7 +48,7 @@ class Paused(Exception):
 
 
 def backfill(services: Services, *, batch_size: int | None = None) -> Generator[Progress]:
-    """Embed chunks without a vector by the active model, for example after a restore, and rebuild
+    """Embed chunks without a vector from the active model, for example after a restore, and rebuild
     its index when its settings have changed. Raises as `build`."""
     active = catalog.ensure_serving(services)
     yield from build(services, active.name, batch_size=batch_size)
@@ -123,10 +123,10 @@ def build_slice(services: Services, name: str, *, should_stop: Callable[[], bool
 
 
 def requeue_lost(services: Services) -> None:
-    """Queue interrupted builds whose worker or queue entry is gone. Also queue the active model,
-    some minutes after its last build failed, where chunks lost their vectors, or where its index
-    was dropped, differs from the settings, or was built before the model's direction of language
-    was known."""
+    """Queue interrupted builds whose worker or queue entry is gone. Also queue the active model if
+    chunks lost their vectors, or if its index was dropped, differs from the settings, or was built
+    before the model's direction of language was known; but not within `FAILED_AGAIN_AFTER_S` of a
+    failed build."""
     with services.database.begin() as session:
         for model in build_store.unfinished_without_queue_entry(session):
             log.warning("model_build_requeued", model=model.name)
@@ -168,7 +168,7 @@ def _fill(
     should_stop: Callable[[], bool],
 ) -> Iterator[Progress]:
     """Embed chunks until none is missing."""
-    # Several passes, because chunks may be added behind the first.
+    # Several passes, because chunks may be added behind the position of the first.
     size = batch_size or services.settings.embedding.batch_size
     done, total = _note(services, model, "embedding")
     yield Progress("embedding", done, total)
@@ -191,8 +191,8 @@ def fill_batch(
     size: int,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> tuple[UUID, int] | None:
-    """Embed the next chunks after one, all or none; return the last one's id and their number, None
-    at the end. Raises Paused, EmbedderUnavailable, InvalidEmbedding."""
+    """Embed the next chunks after an id, all or none; return the last one's id and the number of
+    vectors added, None at the end. Raises Paused, EmbedderUnavailable, InvalidEmbedding."""
     with services.database.begin() as session:
         chunks = build_store.missing_chunks(session, model, after=after, limit=size)
     if not chunks:

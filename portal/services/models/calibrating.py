@@ -1,4 +1,4 @@
-"""Calibration of models without their own constants of confidence, on the stored chunks.
+"""Calibration of models that come without constants for confidence, on the stored chunks.
 
 Until there are enough chunks, another model's constants are used, and explanations report it.
 """

@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 
 _LOADED = LoadedModels()
 
-# Vectors of the same texts by the id of their model; None where an inactive model failed.
+# Vectors of the same texts by the id of their model; None if an inactive model failed.
 ModelVectors = dict[int, Vector | None]
 
 
@@ -51,7 +51,7 @@ def loaded(
             services.redis,
             patience_s=0.0 if is_urgent else PATIENCE_S,
         )
-    # Checked before use: an endpoint may give other vectors than when the model was built.
+    # An endpoint may return vectors of another length than when the model was built.
     fix_length(found.embedder, registered.dimensions)
     found.calibration.adopt(registered.calibration)
     return found
@@ -71,7 +71,7 @@ def _is_configured(services: Services, registered: RegisteredModel) -> bool:
     embedder, configured = services.embedder, services.settings.embedding
     if registered.name != embedder.name or moved.is_refused(registered, configured):
         return False
-    # The only provider that returns any requested length under one name.
+    # It is the only provider that returns any requested length under one name.
     return configured.provider != "hashing" or embedder.dimensions == registered.dimensions
 
 
@@ -87,8 +87,8 @@ def language_axis(services: Services, registered: RegisteredModel) -> Vector | N
 def source_of(
     settings: EmbeddingSettings, embedder: Embedder, *, dimensions: int | None = None
 ) -> ModelSource:
-    """Return how to load a model made from these settings again. `dimensions`, where they are
-    known, save a request to an endpoint."""
+    """Return how to load the model of these settings again. `dimensions`, if they are known, save a
+    request to an endpoint."""
     options: dict[str, Any] = {}
     if settings.provider == "sentence-transformers" and settings.model:
         path = Path(settings.model).expanduser()
@@ -104,7 +104,7 @@ def source_of(
 
 
 def settings_for(services: Services, source: ModelSource) -> EmbeddingSettings:
-    """Return the settings with which a provider gives this model, under this name."""
+    """Return the settings that load this model from its provider, under this name."""
     configured, options = services.settings.embedding, source.options
     asked = source.dimensions if source.provider == "hashing" else options.get("dimensions")
     api_base = options.get("api_base", configured.api_base)
@@ -159,8 +159,8 @@ find = in_transaction(require)
 
 
 def ensure_serving(services: Services) -> RegisteredModel:
-    """Return the active model. If none is, or it was chosen by earlier settings and has embedded
-    nothing, register and activate the configured one."""
+    """Return the active model. If there is none, or it was chosen by earlier settings and has
+    embedded nothing, register and activate the configured one."""
     with services.database.begin() as session:
         active = registry.find_active(session)
         if active is not None and not _is_replaceable(session, services, active):
@@ -189,7 +189,7 @@ def _adopt(session: Session, services: Services, source: ModelSource) -> Registe
     if serving is None:
         # It was registered to be built while no model was active.
         serving = require(session, source.name)
-        switches.serve_by(session, serving)
+        switches.activate_model(session, serving)
     return serving
 
 
@@ -221,7 +221,7 @@ def _refresh(services: Services, known: RegisteredModel, source: ModelSource) ->
         if source.dimensions != known.dimensions:
             raise _dimensions_conflict(known.name, known.dimensions)
     except Conflict as error:
-        # The portal stays with the model of its vectors.
+        # The portal keeps the model that its vectors are from.
         log.warning("configured_model_is_another", reason=error.reason)
         source = moved.with_refused(known, source)
     with services.database.begin() as session:
@@ -263,13 +263,13 @@ def embed_for_all(
     *,
     document_id: UUID,
 ) -> ModelVectors:
-    """Return vectors (len(texts), dimensions) of every registered model by its id.
+    """Return vectors (len(texts), dimensions) from every registered model, by its id.
 
-    A document added while a model is built, or kept for a rollback, needs vectors by all of them.
-    Those that are `known` are kept. Texts that the document's owner may see elsewhere in the same
-    words are not embedded again.
+    A document added while a model is built, or kept for a rollback, needs vectors from all of them.
+    Those that are `known` are kept. Texts that also occur in another document that the document's
+    owner may see are not embedded again.
 
-    An inactive model that fails gives None; its next build fills the gap. Raises
+    The value is None for an inactive model that fails; its next build fills the gap. Raises
     EmbedderUnavailable or InvalidEmbedding when the active one fails.
     """
     active = ensure_serving(services)

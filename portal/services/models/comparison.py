@@ -2,8 +2,8 @@
 
 The questions are an operator's own set or, because the portal does not store users' queries,
 sentences sampled from its chunks: does each model find the chunk that a sentence is in? That
-favours models that match words, so it shows whether a model works here rather than which is the
-better one; use a set of real questions for that.
+favours models that match words, so it shows whether a model works here rather than which one is
+better; use a set of real questions for that.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def compare(
         if questions_dir is None:
             asked = list(map(_question, nearby.sample_chunks(session, limit=SAMPLED_QUESTIONS)))
         else:
-            # Only those whose answer is stored; documents go by title or file stem.
+            # Only questions whose answer is stored; documents are named by title or file stem.
             names = nearby.document_names(session)
             asked = [one for one in question_sets.read(questions_dir) if one.relevant & names]
     if not asked:
@@ -139,7 +139,7 @@ def _score(
 
 
 def _rank(question: Question, found: _Found) -> int | None:
-    """Return the rank of the first right chunk, from 1."""
+    """Return the rank of the first relevant chunk, from 1."""
     for place, neighbour in enumerate(found.neighbours, start=1):
         if {str(neighbour.chunk_id), neighbour.title, neighbour.file_stem} & question.relevant:
             return place
@@ -147,7 +147,8 @@ def _rank(question: Question, found: _Found) -> int | None:
 
 
 def _question(chunk: SampledChunk) -> Question:
-    """Ask for a whole sentence from the middle of a chunk, or its beginning where there is none."""
+    """Return a question for a whole sentence from the middle of a chunk, or for its beginning if
+    there is none."""
     sentences = [chunk.content[start:end].strip() for start, end in sentence_spans(chunk.content)]
     whole = [s for s in sentences if _MIN_SENTENCE_LENGTH <= len(s) <= _MAX_SENTENCE_LENGTH]
     text = whole[len(whole) // 2] if whole else chunk.content[:_MAX_SENTENCE_LENGTH]

@@ -31,8 +31,8 @@ _REFUSED = "refused"
 def require_same(
     services: Services, registered: RegisteredModel, source: ModelSource, embedder: Embedder
 ) -> None:
-    """Raise Conflict when `source` would load another model than the one of the stored vectors;
-    EmbedderUnavailable, InvalidEmbedding."""
+    """Raise Conflict if `source` would load another model than the one that the stored vectors are
+    from. Also raises EmbedderUnavailable, InvalidEmbedding."""
     before, now = registered.options.get("model"), source.options.get("model")
     has_moved = registered.provider != source.provider or before != now
     if source.provider != _IN_DIRECTORIES or not has_moved:
@@ -44,7 +44,7 @@ def require_same(
     if not texts:
         return
     vectors = embedder.embed_chunks(texts)
-    # Programs may have supplied some of its vectors.
+    # The median, because programs may have supplied some of the vectors.
     if float(np.median((vectors * kept).sum(axis=1))) >= MIN_SIMILARITY:
         return
     raise Conflict(
@@ -57,7 +57,7 @@ def require_same(
 
 
 def is_unchanged(registered: RegisteredModel, source: ModelSource) -> bool:
-    """Return whether `source` is what a registration has already."""
+    """Return whether `source` is the one that is registered already."""
     options = {name: value for name, value in registered.options.items() if name != _REFUSED}
     same = (registered.provider, registered.dimensions, options)
     return same == (source.provider, source.dimensions, source.options)

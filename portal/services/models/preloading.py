@@ -17,13 +17,13 @@ from portal.text.terms import lexicon
 
 log = structlog.get_logger(__name__)
 
-# Models of these providers are loaded by another machine.
+# Models of these providers are loaded on another machine.
 _ELSEWHERE = {"openai"}
 
 
 def load_ahead(services: Services) -> threading.Thread:
-    """Load the model in the background; earlier queries wait up to the documented time and are then
-    answered by keywords. Call it in the process that serves: neither the thread nor a model
+    """Load the model in the background; queries until then wait up to the documented time and are
+    then answered by keywords. Call it in the process that serves: neither the thread nor a model
     survives a fork."""
     begin_to_serve()
     thread = threading.Thread(target=_load, args=(services,), name="load-ahead", daemon=True)
@@ -34,8 +34,8 @@ def load_ahead(services: Services) -> threading.Thread:
 def _load(services: Services) -> None:
     _load_model(services)
     lexicon.load()
-    spellings("a")  # The first correction of a word would wait a third of a second for all.
-    # All of it stays: looking through it for garbage would stop all threads, .2 s at a time.
+    spellings("a")  # Otherwise the first spelling correction would wait a third of a second.
+    # All of this stays: scanning it for garbage would stop all threads, 0.2 s at a time.
     gc.collect()
     gc.freeze()
 

@@ -1,5 +1,5 @@
 """Question sets of an operator, in the format of `./run eval`: NAME.queries.jsonl and, beside it,
-NAME.docs.jsonl, which has the titles of chunk ids."""
+NAME.docs.jsonl, which has the titles of chunks by id."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Question:
 
 def read(directory: Path) -> Iterator[Question]:
     """Read the questions of all sets in a folder. Answers are given by the chunk's id, and by its
-    title where the set includes its chunks. Raises InvalidInput, with file and line."""
+    title if the set includes its chunks. Raises InvalidInput, with file and line."""
     for path in sorted(directory.glob(f"*{_QUESTIONS}")):
         titles = _titles(path.with_name(path.name.removesuffix(_QUESTIONS) + _CHUNKS))
         for row, place in _rows(path):
@@ -39,7 +39,7 @@ def read(directory: Path) -> Iterator[Question]:
 
 
 def _titles(path: Path) -> dict[str, str]:
-    """Return the titles of a set's chunks by their ids; none where the set is questions alone."""
+    """Return the titles of a set's chunks by their ids; none if the set has only questions."""
     found = {}
     for row, place in _rows(path) if path.is_file() else ():
         try:

@@ -1,8 +1,8 @@
 """The active model, the other registered models, and switching between them.
 
-Searches use the active model until one transaction names another; every process reads which it is
-for each search. The vectors of the previous model are kept, and new uploads get one too, until it
-is dropped: a rollback loses nothing.
+Searches use the active model until one transaction makes another one active; every process reads
+for each search which one it is. The vectors of the previous model are kept, and new uploads get
+theirs too, until it is dropped, so that a rollback loses nothing.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ def switch(
     services: Services, name: str, *, force: bool = False, actor: User | None = None
 ) -> Switched:
     """Make another model active from the next search on, in one transaction. Raises NoSuchModel;
-    Conflict when it is active already or, unless `force` is given, chunks have no vector by it yet:
-    search by meaning would not find them."""
+    Conflict when it is active already or, unless `force` is given, chunks have no vector from it
+    yet: search by meaning would not find them."""
     if not force:
         # Count everything first, before the lock that others wait for.
         with services.database.begin() as session:
@@ -116,7 +116,7 @@ def _switch(services: Services, name: str, *, force: bool, actor: User | None) -
             raise Conflict("“%(name)s” is already active", name=name)
         if not force and not model.is_complete:
             _require_vectors(session, model)
-        switches.serve_by(session, model)
+        switches.activate_model(session, model)
         serving = catalog.require(session, name)
         audit.record(
             session,

@@ -9,7 +9,7 @@ from portal.store.embedding_models import builds as build_store
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.session import Session
 
-# Takes some tens of milliseconds, so that searches do not slow down. Where all vectors are lost the
+# Takes some tens of milliseconds, so that searches do not slow down. If all vectors are lost, the
 # first batch shows it.
 CHUNKS_PER_ROUND = 20_000
 
@@ -23,8 +23,8 @@ class VectorRounds:
         self._after: UUID | None = None
 
     def find_missing(self, session: Session, model: RegisteredModel) -> bool:
-        """Return whether some of the next chunks have no vector by this model. After the last chunk
-        the next call starts over."""
+        """Return whether some of the next chunks have no vector from this model. After the last
+        chunk the next call starts over."""
         with self._lock:
             found = build_store.check_missing(session, model, after=self._after, limit=self._chunks)
             self._after = found.last

@@ -37,12 +37,13 @@ def delete_account(
     new_owner_name: str = "",
 ) -> None:
     """Delete an account with its conversations, tokens and settings, all or nothing. Administrators
-    delete any account, other users their own. `new_owner_name` is the user who gets the documents.
-    Raises NotFound, InvalidInput, NoSuchAccount, and Conflict for the last administrator."""
+    delete any account, other users their own. `new_owner_name` is the user who receives the
+    documents. Raises NotFound, InvalidInput, NoSuchAccount, and Conflict for the last
+    administrator."""
     if user_id != actor.id:
         require_admin(actor)
     elif documents is DocumentFate.TRANSFER:
-        # A user must not be able to push documents on another one.
+        # A user must not be able to push documents onto another.
         raise InvalidInput("only an administrator can transfer documents to another user")
     with services.database.begin() as session:
         # Users who create folders lock the tree and then their own row.
@@ -79,10 +80,10 @@ def _delete(
     new_owner = _find_new_owner(session, row, actor, documents, new_owner_name)
     counts = _dispose_of_documents(session, row.id, actor, documents, new_owner)
     if documents in {DocumentFate.PURGE, DocumentFate.KEEP_SHARED}:
-        # As private documents, private folders are for no other user.
+        # Like private documents, private folders are for no other user.
         folder_store.remove_private(session, row.id)
     if new_owner is not None and documents is not DocumentFate.TRASH:
-        # Else the next run would bring back what goes to the trash.
+        # Otherwise the next run of a source would add the trashed documents again.
         source_store.hand_over(session, account_store.to_user(row), new_owner.id)
     if new_owner is not None:
         folder_store.hand_over(session, row.id, new_owner.id)
@@ -141,6 +142,6 @@ def _find_new_owner(
         new_owner = account_store.first_active_admin(session, other_than=row.id)
     if new_owner is None or new_owner.id == row.id:
         raise InvalidInput("choose another account to transfer the documents to")
-    # It must not be deleted at the same time.
+    # The new owner must not be deleted at the same time.
     account_store.lock_user(session, new_owner.id)
     return new_owner

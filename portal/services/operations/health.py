@@ -1,4 +1,4 @@
-"""Health of the portal: alive, ready, and the state of what its search needs."""
+"""Health of the portal: whether it is alive and ready, and the state of what its search needs."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ _SHARED_COUNTS = "shared_counts"
 
 
 def check(services: Services) -> dict[str, Any]:
-    """Return ``status`` "ok" when the database answers and this code serves its schema. During a
-    rolling upgrade ``checks.schema`` is "ahead".
+    """Return ``status`` "ok" if the database answers and this code can serve its schema,
+    "read_only" if only replicas answer, else "unavailable". During a rolling upgrade
+    ``checks.schema`` is "ahead".
 
     Takes at most a second, also when the database hangs.
     """
@@ -69,7 +70,7 @@ def _read_schema(session: Session) -> tuple[str, dict[str, str] | None]:
 def check_vector_store(services: Services, *, for_administrators: bool = True) -> dict[str, Any]:
     """Return the state of extensions, indexes and models, and counts, without names or text.
 
-    Private documents count, and bear on the status, only `for_administrators`. Takes at most a
+    Private documents are counted, and affect the status, only `for_administrators`. Takes at most a
     second; ``counts`` is None when counting takes longer. Concurrent calls share one query.
     """
     found = dict(services.vector_store_reads.ask(lambda: _read_vector_store(services)))
@@ -126,15 +127,15 @@ def _read_vector_store(services: Services) -> dict[str, Any]:
 
 
 def _words_on_replicas(services: Services) -> str:
-    """Return what ranks words where a replica is read from: `primary` where searches for words are
-    sent there, and only without it rank by `ts_rank_cd`."""
+    """Return what ranks words when replicas are read from: `primary` if searches for words are sent
+    to the primary, and use `ts_rank_cd` only without it."""
     if not uses_bm25(services.settings.search):
         return str(services.settings.search.keyword_backend)
     return "pg_textsearch" if services.database.replicates_bm25 else "primary"
 
 
 def finds_by_meaning(vector_store: dict[str, Any]) -> bool:
-    """Return whether search by meaning works, by the result of `check_vector_store`."""
+    """Return whether search by meaning works, according to a result of `check_vector_store`."""
     return (
         bool(vector_store.get("enabled"))
         and vector_store["embedder"] == "ok"
@@ -177,7 +178,7 @@ def _read_index_state(session: Session, search: SearchSettings) -> _IndexState:
 
 
 def _read_keyword_index(session: Session, keywords: KeywordState) -> dict[str, Any]:
-    """Return the state of the BM25 index now, and about how many chunks it holds."""
+    """Return the current state of the BM25 index, and about how many chunks it contains."""
     state = indexes.read_state(session.connection())
     return {
         "state": state.state,
@@ -195,8 +196,8 @@ def _status(found: dict[str, Any], wanted: str) -> str:
 
 
 def _embedder_answers(services: Services, serving: RegisteredModel | None) -> bool:
-    """Return whether the serving model, which may differ from the configured one, gave vectors at
-    its last use. Starts a probe when that was long ago."""
+    """Return whether the serving model, which may differ from the configured one, returned vectors
+    at its last use. Starts a probe if that was long ago."""
     if not services.settings.vector_store_enabled:
         return True
     name = serving.name if serving is not None else services.embedder.name
@@ -213,7 +214,8 @@ def _embedder_answers(services: Services, serving: RegisteredModel | None) -> bo
 
 
 def _reranking(services: Services) -> str | None:
-    """Return "ok" when the re-ranking model gave scores at its last use; None without one."""
+    """Return "ok" if the re-ranking model returned scores at its last use, else "unavailable"; None
+    without a model."""
     reranker = services.reranker
     if reranker is None:
         return None
@@ -226,7 +228,7 @@ def _reranking(services: Services) -> str | None:
 
 
 def _shown_name(model: str) -> str:
-    """Return a model's name, of a directory only the last part: /health is public."""
+    """Return a model's name; of a directory only the last part, because /health is public."""
     return Path(model).name if is_path(model) else model
 
 

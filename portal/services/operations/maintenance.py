@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 
 # An ended token is remembered this long, so that a copied refresh token is still recognised.
 _TOKEN_MEMORY = timedelta(days=30)
-# As long as a browser keeps the cookie that it is known by.
+# As long as a browser keeps the cookie that identifies it.
 _DEVICE_MEMORY = timedelta(days=400)
 # A share of the time between two rounds, so that searches and ingestion come first.
 _REANALYSIS_S = 10.0
@@ -38,9 +38,9 @@ _WORDS_S = 30.0
 
 def run(services: Services, *, should_stop: Callable[[], bool] = lambda: False) -> None:
     """Requeue lost jobs and builds, delete what has expired, calibrate a new model, add missing
-    words, redo a share of what an older analyser or reader made, and purge old trash. The keyword
-    index has its own timer: to build it may take minutes, and what writes to it comes last.
-    What takes seconds is left to the next call once `should_stop` returns True."""
+    words, redo a share of the work of an older analyser or reader, and purge old trash. The keyword
+    index has its own timer, because building it may take minutes. Slow duties are left to the next
+    call once `should_stop` returns True; those that write to the keyword index come last."""
     for duty in (
         builds.requeue_lost,
         _requeue_lost,

@@ -69,7 +69,7 @@ def prepare_database(services: Services, *, revision: str = "head") -> Iterator[
     try:
         catalog.refresh_registration(services)
     except (EmbedderUnavailable, InvalidEmbedding) as error:
-        # It may be back before it is needed, and words are found without it.
+        # The model may be back before it is needed, and keyword search works without it.
         yield f"{error} Until then search goes by words alone and no document can be indexed"
     for unused in _find_unused_settings(services):
         yield f"{unused.name} has no effect: {unused.reason}"
@@ -83,7 +83,7 @@ def _find_unused_settings(services: Services) -> list[UnusedSetting]:
 
 
 def prepare_keyword_index(services: Services) -> None:
-    """Create the BM25 index if the settings want it, and rebuild it after a server start. What
+    """Create the BM25 index if the settings want it, and rebuild it after a server start. Work that
     would take long is left to `repair_keyword_index`."""
     engine = services.database.engine
     if not uses_bm25(services.settings.search):
@@ -96,7 +96,7 @@ def prepare_keyword_index(services: Services) -> None:
 
 
 def _read_keywords(session: Session, services: Services) -> KeywordState:
-    # The processes that search warn of it at their start.
+    # Not logged here: the processes that search log it when they start.
     wanted = services.settings.search.keyword_backend
     return keyword_index.read_state(session, wanted=wanted, logs=False)
 
@@ -169,7 +169,7 @@ def diagnose(services: Services) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class DeepLine:
-    """A line of `portal doctor --deep`; not `is_well` where data is damaged."""
+    """A line of `portal doctor --deep`; not `is_well` if data is damaged or unchecked."""
 
     text: str
     is_well: bool = True
@@ -177,7 +177,7 @@ class DeepLine:
 
 def check_deeply(services: Services) -> Iterator[DeepLine]:
     """Check all indexes and tables against each other, and rebuild damaged indexes, while the
-    portal serves. Takes minutes for a large database."""
+    portal is running. Takes minutes for a large database."""
     checked = corruption.check(services.database.engine)
     if checked is None:
         yield DeepLine(
@@ -213,7 +213,7 @@ def _check_index(index: IndexState | None) -> Iterator[server_health.Shortcoming
 
 def _check_confinement(confinement: Mapping[str, bool]) -> Iterator[server_health.Shortcoming]:
     missing = [layer for layer, holds in confinement.items() if not holds]
-    # Each of the two alone keeps files and network away; the others are there in case they fail.
+    # Each of the two alone blocks files and network; the other layers are there in case they fail.
     if "landlock" in missing and "seccomp" in missing:
         yield server_health.Shortcoming(
             what=f"readers of uploaded files run without {' and '.join(missing)}",

@@ -18,7 +18,7 @@ class SingleFlight(Generic[Result]):
         self._under_way: Future[Result] | None = None
 
     def ask(self, find: Callable[[], Result]) -> Result:
-        """Return or raise what the call in progress gives; without one, call `find`."""
+        """Return or raise the result of the call in progress; without one, call `find`."""
         with self._lock:
             others, mine = self._under_way, Future[Result]()
             if others is None:

@@ -1,4 +1,4 @@
-"""Log at start what search can do on this server, which may differ from the settings."""
+"""Log at start-up what search can do on this server, which may differ from the settings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from portal.store.search.keywords import index as keyword_index
 from portal.store.search.keywords.index import KeywordState
 from portal.store.session import Session
 
-# A process starts without a database that does not answer.
+# A process starts even if the database does not answer.
 _PATIENCE_S = 1.0
 
 log = structlog.get_logger(__name__)
@@ -54,9 +54,9 @@ def unused_settings(
 
 
 def announce(services: Services) -> None:
-    """Log what searches use; warn where hybrid search is semantic only, where the vector index
-    differs from the settings, and for each setting without effect. If the database does not answer,
-    the first search reports it."""
+    """Log what searches use; warn if hybrid search is semantic only, if the vector index differs
+    from the settings, and for each setting without effect. If the database does not answer, the
+    first search reports it."""
     settings = services.settings
 
     def read(session: Session) -> tuple[KeywordState, IndexState, list[UnusedSetting]] | None:

@@ -41,10 +41,11 @@ FIRST_ADMINISTRATOR = "admin"
 _LANGUAGES = {"zh-CN", "en"}
 
 _hasher = PasswordHasher()
-# A hash takes four threads for a tenth of a second. With four at once on two cores the requests of
-# all others get two fifths of a core, with one a whole one.
+# A hash keeps four threads busy for a tenth of a second. On two cores, four hashes at once leave
+# two fifths of a core for all other requests; one hash leaves a whole core.
 _hashing = BoundedSemaphore(max(1, (os.cpu_count() or 1) // 2))
-# Of a password that was thrown away; checked for unknown users, so that both answers take as long.
+# The hash of a discarded password. It is checked for unknown users, so that the answer takes as
+# long as for known ones.
 _DUMMY_HASH = (
     "$argon2id$v=19$m=65536,t=3,p=4$ZlJMzwyrdQBXOaCxoj8RAQ"
     "$fGE3K2NbYo1ZwNlQ3hMQF6kpqHQ406oTzjkeGAGVJ/M"
@@ -60,7 +61,7 @@ def previous_visit(services: Services, user: User) -> datetime | None:
 
 
 def normalise_name(name: str) -> str:
-    """Return a name as it is stored and looked up: NFC, without NUL and outer spaces."""
+    """Return a name as it is stored and looked up: in NFC, without NUL and surrounding spaces."""
     return unicodedata.normalize("NFC", name.replace("\0", " ")).strip()
 
 
@@ -90,7 +91,7 @@ def hash_new_password(services: Services, password: str, *, name: str) -> str:
 
 
 def ensure_first_administrator(services: Services) -> tuple[str, str] | None:
-    """Make the first administrator; return name and password, or None when there are users."""
+    """Create the first administrator; return name and password, or None if there are users."""
     given = services.settings.admin_password
     password = (given.get_secret_value() if given else "") or secrets.token_urlsafe(12)
     passwords.check_length(password)
@@ -147,16 +148,17 @@ def verify_password(
     services: Services, name: str, password: str, *, purpose: str = "sign_in"
 ) -> VerifiedUser:
     """Return the user with this name and password. Raises WrongCredentials, in the same time for a
-    wrong name, a wrong password and a disabled account; PasswordSignInOff, for any password,
-    where sign-in goes through the provider only. `purpose` goes into the audit log on failure."""
+    wrong name, a wrong password and a disabled account; PasswordSignInOff, for any password, if
+    sign-in is only possible through the provider. `purpose` goes into the audit log on failure."""
     name, settings = normalise_name(name), services.settings.oidc
-    check_own_sign_in(services, name)
+    require_local_sign_in(services, name)
     with services.database.begin() as session:
         row = account_store.find_user_by_name(session, name)
-    # PostgreSQL's lower() takes "admİn" for "admin", which limits would count as another name.
+    # PostgreSQL's lower() takes "admİn" for "admin", which the limits would count as another name.
     if row is not None and fold_name(row.name) != fold_name(name):
         row = None
-    # Takes as long without a password, so that the time does not show how a user signs in.
+    # Takes equally long for accounts without a password, so that the time does not reveal how a
+    # user signs in.
     password_hash = row.password_hash if row else None
     is_match = _matches(password_hash or _DUMMY_HASH, password)
     if not is_match or row is None or row.disabled_at is not None:
@@ -180,7 +182,7 @@ def credentials_digest(row: UserRow) -> str:
 def record_failed_sign_in(
     services: Services, name: str, user: UserRow | None, *, purpose: str = "sign_in"
 ) -> None:
-    """Record a failed sign-in in the audit log and the log, by a digest of the typed name. `user`
+    """Record a failed sign-in in the audit log and the log, with a digest of the typed name. `user`
     is the account of that name, if any."""
     digest = audit.digest_name(services.secret_key, name)
     with services.database.begin() as session:
@@ -191,21 +193,21 @@ def record_failed_sign_in(
     log.warning("sign_in_failed", name_digest=digest, address=address, purpose=purpose)
 
 
-def check_own_sign_in(services: Services, name: str) -> None:
-    """Refuse passwords and passkeys where sign-in goes through the provider only. Raises
+def require_local_sign_in(services: Services, name: str) -> None:
+    """Refuse passwords and passkeys if sign-in is only possible through the provider. Raises
     PasswordSignInOff."""
     if not may_use_password(services.settings.oidc, name):
         raise PasswordSignInOff
 
 
 def may_use_password(settings: OidcSettings, name: str) -> bool:
-    """Return whether this account may use a password. Where sign-in goes through the provider only,
-    that is the break-glass administrator alone."""
+    """Return whether this account may use a password. If sign-in is only possible through the
+    provider, only the break-glass administrator may."""
     return not settings.only or fold_name(name) == fold_name(settings.break_glass)
 
 
 def has_password(services: Services, user: User) -> bool:
-    """Return whether a user can prove who they are by a password."""
+    """Return whether a user can prove who they are with a password."""
     with services.database.read() as session:
         row = account_store.get_user(session, user.id)
         is_set = row is not None and bool(row.password_hash)
@@ -237,7 +239,7 @@ def change_password(services: Services, user: User, *, current: str, new: str) -
 
 
 def set_language(services: Services, user: User, language: str | None) -> None:
-    """Save the interface's language; None follows the browser."""
+    """Save the interface's language; None follows the browser. Raises InvalidInput."""
     if language is not None and language not in _LANGUAGES:
         raise InvalidInput("the language must be zh-CN or en")
     with services.database.begin() as session:
@@ -257,7 +259,8 @@ def set_preferred_domain(services: Services, user: User, domain: str | None) -> 
 
 
 def register(services: Services, *, name: str, password: str) -> User:
-    """Make an account without an invitation, where registration is open. Raises NotFound."""
+    """Create an account without an invitation. Raises NotFound unless registration is open, and
+    what `create_user` raises."""
     if services.settings.registration != "open":
         raise NotFound
     return _create(services, name=name, password=password, is_admin=False, by="registration")

@@ -1,4 +1,4 @@
-"""What administrators, and the operator, change about accounts: roles and passwords."""
+"""Changes to accounts by administrators and the operator: roles and passwords."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def set_role(services: Services, user: User, user_id: UUID, *, is_admin: bool) -
 def change_account(
     services: Services, user: User, user_id: UUID, *, is_admin: bool | None, disabled: bool | None
 ) -> None:
-    """Change what is not None, all or nothing. Administrators only. Raises NotFound, Conflict."""
+    """Change the given fields, all or nothing. Administrators only. Raises NotFound, Conflict."""
     require_admin(user)
     with services.database.begin() as session:
         row = existing(account_store.get_user(session, user_id))
@@ -65,8 +65,9 @@ def _set_role(session: Session, row: UserRow, actor: User | None, *, is_admin: b
 
 
 def begin_password_reset(services: Services, user: User, user_id: UUID) -> PasswordReset:
-    """Take a user's password and sign-ins away, and return the secret of a link that sets another,
-    once and within a day. Administrators only. Raises NotFound, and Conflict for one's own account.
+    """Remove a user's password, end all sessions and tokens, and return the secret of a link that
+    sets a new password, once and within a day. Administrators only. Raises NotFound, and Conflict
+    for one's own account.
     """
     require_admin(user)
     if user_id == user.id:
@@ -88,8 +89,8 @@ def begin_password_reset(services: Services, user: User, user_id: UUID) -> Passw
 
 
 def find_password_reset(services: Services, secret: str) -> str:
-    """Return the name of the account that a link is for. Raises InvalidLink when it was used, has
-    expired or never was."""
+    """Return the name of the account that a link is for. Raises InvalidLink if it was used, has
+    expired or never existed."""
     with services.database.begin() as session:
         return _open_reset(session, secret).name
 
@@ -101,7 +102,7 @@ def finish_password_reset(services: Services, secret: str, *, password: str) -> 
     password_hash = hash_new_password(services, password, name=name)
     with services.database.begin() as session:
         row = _open_reset(session, secret)
-        # Of two who use the link at once, one finds it used.
+        # If two requests use the link at once, one finds it used.
         if not reset_store.use(session, secret_sha256=digest(secret)):
             raise InvalidLink
         _set_password(session, row, password_hash)

@@ -62,7 +62,7 @@ def change_group(
 
 
 def delete_group(services: Services, user: User, group_id: UUID) -> None:
-    """Delete a group; its members lose access to what they saw by it. Raises NotFound."""
+    """Delete a group; its members lose the access that it gave them. Raises NotFound."""
     require_admin(user)
     with services.database.begin() as session:
         row = existing(group_store.lock_group(session, group_id))
@@ -72,7 +72,7 @@ def delete_group(services: Services, user: User, group_id: UUID) -> None:
 
 
 def add_member(services: Services, user: User, group_id: UUID, name: str) -> None:
-    """Add the user of a name. Raises NotFound, NoSuchAccount."""
+    """Add a user by name. Raises NotFound, NoSuchAccount."""
     require_admin(user)
     with services.database.begin() as session:
         row = existing(group_store.lock_group(session, group_id))
@@ -82,7 +82,7 @@ def add_member(services: Services, user: User, group_id: UUID, name: str) -> Non
 
 
 def remove_member(services: Services, user: User, group_id: UUID, user_id: UUID) -> None:
-    """Remove a user. Raises NotFound, also if the user is no member."""
+    """Remove a user. Raises NotFound, also if the user is not a member."""
     require_admin(user)
     with services.database.begin() as session:
         row = existing(group_store.lock_group(session, group_id))

@@ -19,7 +19,8 @@ _INVITATION_LIFE = timedelta(days=7)
 
 
 def invite(services: Services, user: User) -> Invitation:
-    """Return a link secret that makes one account within a week. Administrators only."""
+    """Return an invitation, with the secret of a link that creates one account within a week.
+    Administrators only."""
     require_admin(user)
     secret = secrets.token_urlsafe(24)
     with services.database.begin() as session:
@@ -55,8 +56,8 @@ def list_invitations(services: Services, user: User) -> tuple[Invitation, ...]:
 
 
 def withdraw(services: Services, user: User, invitation_id: UUID) -> None:
-    """Delete an open invitation, whose link then opens nothing. Administrators only. Raises
-    NotFound, also where it was used meanwhile."""
+    """Delete an open invitation, whose link then no longer works. Administrators only. Raises
+    NotFound, also if it was used meanwhile."""
     require_admin(user)
     with services.database.begin() as session:
         existing(account_store.delete_open_invitation(session, invitation_id))
@@ -69,8 +70,8 @@ def withdraw(services: Services, user: User, invitation_id: UUID) -> None:
 
 
 def find_invitation(services: Services, secret: str) -> Invitation:
-    """Return an open invitation by its secret. Raises InvalidLink when it was used, has expired or
-    never existed; PasswordSignInOff where its account could not sign in."""
+    """Return an open invitation by its secret. Raises InvalidLink if it was used, has expired or
+    never existed; PasswordSignInOff if its account could not sign in."""
     if services.settings.oidc.only:
         raise PasswordSignInOff
     with services.database.begin() as session:
@@ -82,8 +83,8 @@ def find_invitation(services: Services, secret: str) -> Invitation:
 
 
 def accept_invitation(services: Services, secret: str, *, name: str, password: str) -> User:
-    """Make the one account that an invitation allows. Raises InvalidLink, NameTaken,
-    WeakPassword."""
+    """Create the one account that an invitation allows. Raises InvalidLink, NameTaken,
+    WeakPassword, InvalidInput."""
     name = check_name(name)
     password_hash = hash_new_password(services, password, name=name)
     with services.database.begin() as session:

@@ -1,8 +1,8 @@
 """Checks of new passwords: not short, common, like a name, or known from a breach.
 
-zxcvbn estimates how many guesses a password takes. It gets the first characters alone, since its
+zxcvbn estimates how many guesses a password takes. It gets only the first characters, since its
 time grows with the square of the length and with every sign that may stand for a letter; argon2
-hashes all of it.
+hashes the whole password.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def check_password(settings: Settings, password: str, *, name: str) -> None:
 
 
 def _select_scored(password: str) -> str:
-    """Return what zxcvbn looks at. What is left out could only make the password look better."""
+    """Return the part that zxcvbn scores. The rest could only make the password look better."""
     text = unicodedata.normalize("NFKC", password)[:_MAX_SCORED_CHARACTERS]
     kept: list[str] = []
     signs: set[str] = set()
@@ -103,7 +103,7 @@ def _is_breached(path: Path, password: str) -> bool:
 
 def _has_line(path: Path, digest: bytes) -> bool:
     """Return whether a line of the sorted file begins with the digest, by bisection: the list of
-    Have I Been Pwned has 40 GB."""
+    Have I Been Pwned is 40 GB long."""
     with path.open("rb") as file:
         low, high = 0, file.seek(0, 2)
         # The line, if there is one, begins in [low, high).

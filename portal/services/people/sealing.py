@@ -1,6 +1,6 @@
 """Encrypt secrets that the portal must read again, such as those of TOTP, and digest the others.
 
-The key is derived from the portal's secret key. A copy of the database alone opens nothing.
+The key is derived from the portal's secret key. A copy of the database alone is of no use.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from portal.services import Services
 
-# Part of every derived key: changing it makes what is stored unreadable.
+# Part of every derived key: changing it makes stored values unreadable.
 _PURPOSE = b"portal second factors v1"
 
 

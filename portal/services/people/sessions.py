@@ -67,7 +67,7 @@ def start_session(
 
     Every way to sign in ends here, so that each session is recorded with its device. Raises
     WrongCredentials when the account was disabled or got a new password since the user was
-    verified, SecondFactorRequired when it asks for more than the password.
+    verified, SecondFactorRequired when it requires a second factor.
     """
     settings = services.settings.jwt
     # A browser cannot renew its token unnoticed, so its token lives as long as a refresh token.
@@ -144,8 +144,9 @@ def sign_in(
     code: str | None = None,
     client: Client | None = None,
 ) -> TokenPair:
-    """Sign an API client in with a password and, where the account asks for one, a code of the
-    authenticator app or a recovery code. Raises WrongCredentials, SecondFactorLocked."""
+    """Sign an API client in with a password and, if the account requires one, a code of the
+    authenticator app or a recovery code. Raises WrongCredentials, and what
+    `second_factors.check_code` and `start_session` raise."""
     user = verify_password(services, name, password)
     methods = [SignInMethod.PASSWORD]
     if code is not None and second_factors.has_any(services, user.id):
@@ -157,14 +158,15 @@ def sign_in(
 
 
 def confirm_password(services: Services, signed_in: SignedIn, password: str) -> None:
-    """Check the password of a session's user and renew its authentication. Raises
-    WrongCredentials."""
+    """Check the password of a session's user and renew its authentication. Raises WrongCredentials,
+    NeedsSession."""
     verify_password(services, signed_in.user.name, password, purpose="confirmation")
     renew_authentication(services, signed_in, method=SignInMethod.PASSWORD)
 
 
 def renew_authentication(services: Services, signed_in: SignedIn, *, method: SignInMethod) -> None:
-    """Record that the user of a session has just authenticated again by `method`."""
+    """Record that the user of a session has just authenticated again by `method`. Raises
+    NeedsSession."""
     if signed_in.session is None:
         raise NeedsSession
     methods = dict.fromkeys((*signed_in.session.methods, method))
@@ -211,7 +213,7 @@ def end_session(services: Services, user: User, session_id: UUID) -> None:
 
 
 def end_other_sessions(services: Services, signed_in: SignedIn) -> int:
-    """End all sessions of a user but the one that asks. Return how many."""
+    """End all sessions of a user except the current one; return their number."""
     current = signed_in.session.id if signed_in.session else None
     user = signed_in.user
     with services.database.begin() as session:
@@ -221,8 +223,8 @@ def end_other_sessions(services: Services, signed_in: SignedIn) -> int:
 
 
 def end_sessions_of(services: Services, user: User, user_id: UUID) -> int:
-    """End all sessions of another user; their personal tokens stay. Administrators only. Return how
-    many. Raises NotFound."""
+    """End all sessions of another user and return their number; personal tokens stay.
+    Administrators only. Raises NotFound."""
     require_admin(user)
     with services.database.begin() as session:
         row = existing(account_store.get_user(session, user_id))
@@ -264,13 +266,13 @@ def create_personal_token(
     ttl_s: int,
     scopes: Iterable[Scope] = (Scope.READ,),
 ) -> tuple[PersonalToken, str]:
-    """Create a token for scripts and return it with its secret, which is never stored. `scopes`
-    include the lesser ones. Raises InvalidInput, Forbidden, TooManyTokens."""
+    """Create a token for scripts and return it with its secret, which is never stored. Each of
+    `scopes` includes the lesser ones. Raises InvalidInput, Forbidden, TooManyTokens."""
     name, scopes, token_id = check_name(name), with_implied(scopes), uuid4()
     if Scope.ADMIN in scopes and not user.is_admin:
         raise Forbidden
     with services.database.begin() as session:
-        # Locked, so that tokens that are created at once are all counted.
+        # Locked, so that tokens that are created at the same time are all counted.
         account_store.lock_user(session, user.id)
         if len(token_store.list_personal_tokens(session, user.id)) >= MAX_PERSONAL_TOKENS:
             raise TooManyTokens(limit=MAX_PERSONAL_TOKENS)

@@ -130,9 +130,9 @@ def _digested(token: str, *others: object) -> Hashable:
     return (sha256(token.encode()).digest(), *others)
 
 
-# A signature that is right stays right, and so does all that a token claims, but for its expiry,
-# which each request checks, as it does the token's row. Kept by its key, so that a key that was
-# replaced counts no longer, and without the token itself. Refused tokens are not kept.
+# A valid signature stays valid, and so do the claims of a token except its expiry, which each
+# request checks, like the token's row. The cache key includes the signing key, so that a replaced
+# key is no longer accepted, and a digest instead of the token. Refused tokens are not cached.
 @cached(LRUCache(1024), key=_digested, lock=Lock())
 def _signed_claims(
     token: str, key: str, issuer: str, audience: str, leeway_s: float
@@ -170,7 +170,7 @@ def authenticate(services: Services, token: str, *, address: str | None = None) 
 
 
 def _authenticate_outside(services: Services, token: str) -> SignedIn:
-    # The keys may take a while: no transaction is open meanwhile.
+    # Loading the keys may take a while, so no transaction is open meanwhile.
     claims = outside_tokens.read_claims(services, token)
     with services.database.begin() as session:
         found = outside_accounts.admit(session, claims)
@@ -199,7 +199,7 @@ def _to_signed_in(found: LiveToken) -> SignedIn:
             methods=tuple(map(SignInMethod, found.methods or ())),
         )
     return SignedIn(
-        # A token that may not administer does not see what administrators see either.
+        # A token without the scope to administer does not see what administrators see either.
         user=User(
             id=found.user_id,
             name=found.user_name,
@@ -216,13 +216,13 @@ def _to_signed_in(found: LiveToken) -> SignedIn:
 
 
 def _is_stale_use(last_used_at: datetime | None) -> bool:
-    # Once a minute is enough to show last use, and keeps reading requests from writing.
+    # Once a minute is enough to show the last use, and keeps most requests from writing.
     return last_used_at is None or datetime.now(UTC) - last_used_at > timedelta(minutes=1)
 
 
 def refresh(services: Services, refresh_token: str) -> TokenPair:
-    """Return a new pair for a refresh token, which this ends. Raises InvalidToken. A refresh token
-    that was used before has been copied: its whole family ends."""
+    """Return a new pair of tokens for a refresh token, and end that token. One that was used before
+    has been copied, so its whole family ends. Raises InvalidToken."""
     claims = read_claims(services, refresh_token, kinds={TokenKind.REFRESH})
     with services.database.begin() as session:
         row = token_store.find_token(session, claims["jti"], lock=True)
@@ -271,7 +271,7 @@ def end_family(
 
 def revoke(services: Services, token: str) -> None:
     """End a token and its family; do nothing for one that is not valid here (RFC 7009). A token of
-    the outside issuer ends here only."""
+    the outside issuer ends only in this portal."""
     try:
         if outside_tokens.is_outside(services, token):
             token_id = _authenticate_outside(services, token).token_id

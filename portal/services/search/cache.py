@@ -104,8 +104,8 @@ def _read(value: bytes) -> SearchOutcome | None:
 def key_of_search(
     services: Services, user: User, request: SearchRequest, context: SearchContext
 ) -> str | None:
-    """Return the cache key of a search, None where it is not cached: an explanation describes a
-    search that ran. Another process that shares the cache may have other settings."""
+    """Return the cache key of a search, None if it is not cached: an explanation describes a search
+    that ran. The key includes the settings, in which processes that share the cache may differ."""
     if not services.search_cache.is_on or request.explain:
         return None
     settings, reranker = services.settings, services.reranker
@@ -127,7 +127,7 @@ def key_of_search(
 
 
 def is_settled(services: Services, request: SearchRequest, context: SearchContext) -> bool:
-    """Return whether confidence is final: a model's background may not be known yet."""
+    """Return whether confidence is final, which it is not until a model's background is known."""
     if request.mode is SearchMode.KEYWORD:
         return True
     if context.model is None:
@@ -148,7 +148,7 @@ def key_of(*parts: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Convert a value to JSON types, tagged with its type where that alone is distinctive."""
+    """Convert a value to JSON types, tagged with its type where JSON would be ambiguous."""
     match value:
         case None | bool() | int() | float() | str() if not isinstance(value, Enum):
             return value

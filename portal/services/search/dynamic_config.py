@@ -19,7 +19,7 @@ from portal.store.session import Session
 _FUSIONS = {"weighted_sum": Fusion.WEIGHTED, "rrf": Fusion.RRF}
 
 
-# Values that stand for each setting of PORTAL_SEARCH__HYBRID.
+# The value that overrides each setting of PORTAL_SEARCH__HYBRID.
 OF_HYBRID_SETTINGS = {
     "vector_weight": "semantic_weight",
     "text_weight": "bm25_weight",
@@ -71,7 +71,7 @@ def from_stored(stored: dict[str, Any], search: SearchSettings) -> DynamicConfig
         wrong = {str(item["loc"][0]) for item in error.errors()}
         return from_stored({key: known[key] for key in known.keys() - wrong}, search)
     if config.semantic_weight + config.bm25_weight <= 0:
-        # A weight stored as 0 beside a setting of 0.
+        # One weight is stored as 0, and the other is 0 in the settings.
         weights = {"semantic_weight": unset.semantic_weight, "bm25_weight": unset.bm25_weight}
         return config.model_copy(update=weights)
     return config

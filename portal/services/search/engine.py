@@ -65,7 +65,7 @@ def search(
             key = cache.key_of_search(services, user, request, context)
             outcome = None if key is None else services.search_cache.get(key)
             if outcome is None:
-                # Checked first: the calibration may get ready during the search, after it was used.
+                # Checked first: the calibration may become ready during the search, after its use.
                 is_settled = key is not None and cache.is_settled(services, request, context)
                 plan = make_plan(
                     services, user, request, parsed, context=context, corpus=corpus, trace=trace
@@ -94,7 +94,7 @@ def search(
 def search_or_words(
     services: Services, user: User, request: SearchRequest, *, is_shown: bool = True
 ) -> SearchOutcome:
-    """Search; where vectors are disabled, search by keywords alone and say so in `degraded`."""
+    """Search; if vectors are disabled, search by keywords alone and list that in `degraded`."""
     if services.settings.vector_store_enabled or request.mode is not SearchMode.HYBRID:
         return search(services, user, request, is_shown=is_shown)
     words = replace(request, mode=SearchMode.KEYWORD)
@@ -105,7 +105,7 @@ def search_or_words(
 def _find_nothing(
     services: Services, user: User, request: SearchRequest, parsed: ParsedQuery
 ) -> SearchOutcome:
-    """Answer a query without a visible character, or with nothing but filters."""
+    """Return an empty outcome for a query without visible characters, or with filters only."""
     if request.conversation_id is not None:
         with services.database.begin() as session:
             if not conversation_store.belongs_to(session, request.conversation_id, user.id):
@@ -117,7 +117,7 @@ def _find_nothing(
 def _read_context(
     services: Services, user: User, request: SearchRequest
 ) -> tuple[SearchContext, VisibleCorpus | None]:
-    """Read the search context and what the user may see; administrators see all."""
+    """Read the search context and what the user may see; None for administrators, who see all."""
     wanted = services.settings.search.keyword_backend
     with services.database.driver() as reader:
         context = read_context(reader, user.id, request.conversation_id, keyword_backend=wanted)

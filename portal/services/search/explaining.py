@@ -76,7 +76,7 @@ def _state(
 
 
 def _kept_out(state: DocumentState) -> WhyNot | None:
-    """Return what excludes a document from every search, for any query."""
+    """Return the reason why a document is excluded from every search, if it is."""
     summary = state.summary
     if summary.deleted_at is not None:
         return _because(state, MissingReason.IN_TRASH)

@@ -1,4 +1,4 @@
-"""Facets of a search: what documents can be limited to, and how many would be left."""
+"""Facets of a search: the values that documents can be limited to, and how many would be left."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from portal.store.search.filters import facets as facet_store
 
 
 def count_facets(services: Services, user: User, chosen: Facets) -> list[FacetCount]:
-    """Count the documents that searches of the user read, by each facet.
+    """Count the documents that the user's searches read, by facet.
 
-    A folder counts what is below it too, and is left out unless the user may see it.
+    A folder's count includes the folders below it. Folders the user may not see are left out.
     """
     with services.database.read() as session:
         counts = facet_store.count_facets(session, user, chosen)

@@ -42,18 +42,18 @@ from portal.text.terms.proximity import closeness
 
 log = structlog.get_logger(__name__)
 
-# Candidates are multiplied by this where duplicates still fill the results.
+# Candidates are multiplied by this if duplicates still fill the results.
 _MORE = 8
 # Share of the remaining time for an attempt that has a fallback.
 _SHARE_OF_TIME = 0.5
-# Legs over fewer chunks take no longer than a second connection.
+# Over fewer chunks, a second connection takes longer than it saves.
 _MIN_SIDE_BY_SIDE = 1000
-# Retries when documents change during a search.
-_MAX_RETRIES = 3
+# Attempts in all, when documents change during a search.
+_MAX_ATTEMPTS = 3
 
 
 class DictionaryMissing(Exception):
-    """Translations are needed of a dictionary that this process has not read yet."""
+    """Translation needs a dictionary that this process has not loaded yet."""
 
 
 class ModelGone(Exception):
@@ -80,10 +80,10 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The best candidates in order, for each the rank of the first of its group of duplicates
-    (`groups`), all offers of the legs, and those that were ranked (`SearchPlan.rank`). `translated`
-    has the share of the query's words that a chunk in the other language has in translation, by the
-    chunk's id."""
+    """The best candidates in order; for each the index of the first candidate in its group of
+    duplicates (`groups`); all offers of the legs, and those that were ranked (`SearchPlan.rank`).
+    `translated` is the share of the query's words that a chunk in the other language has in
+    translation, by the chunk's id."""
 
     candidates: Sequence[Candidate] = ()
     groups: Sequence[int] = ()
@@ -120,7 +120,7 @@ class Found:
 
 class _BestOffers(NamedTuple):
     """All `offers`, the `ranked` ones in order, and the `best`, whose chunks are loaded. `is_all`
-    tells whether there are no more to load."""
+    if there are no more to load."""
 
     offers: Sequence[Offer]
     ranked: Sequence[Ranked]
@@ -131,9 +131,9 @@ class _BestOffers(NamedTuple):
 def find(
     services: Services, plan: SearchPlan, trace: Trace, deadline: Deadline | None = None
 ) -> tuple[SearchPlan, Found]:
-    """Return the hits of both legs, or of one where the other fails or is late, and the plan that
-    found them; all of it within the timeout of a search, or until an earlier deadline. Raises
-    Unavailable when both fail, ModelGone, DictionaryMissing, DatabaseUnavailable."""
+    """Return the hits of both legs, or of one if the other fails or is late, and the plan that
+    found them. Ends within the timeout of a search, or at an earlier deadline. Raises Unavailable
+    if both fail, ModelGone, DictionaryMissing, DatabaseUnavailable."""
     failure: StatementFailed | None = None
     own = Deadline.within(plan.legs.settings.statement_timeout_s)
     deadline = min(own, deadline or own)
@@ -184,7 +184,7 @@ def _find_once(services: Services, reader: Reader, plan: SearchPlan, trace: Trac
     legs, sets, found = plan.legs, services.enabled_sets, Found()
     with trace.timed("selection"), statement_failures():
         enabled = trace.enabled = find_enabled(reader, legs, sets)
-    for _ in range(_MAX_RETRIES):
+    for _ in range(_MAX_ATTEMPTS):
         if not enabled.document_count:
             break
         with statement_failures():
@@ -262,7 +262,7 @@ def _translated(plan: SearchPlan, chunks: Sequence[FoundChunk]) -> dict[UUID, fl
 
 
 def _best_of_each_document(ranked: Sequence[Ranked], documents: Mapping[str, str]) -> list[Ranked]:
-    """Keep each document once, by its best chunk of those that either score supports."""
+    """Keep each document once, by its best chunk with a positive cosine or BM25 score."""
     best: dict[str, Ranked] = {}
     for one in ranked:
         if (one.offer.cosine or 0.0) > 0 or one.offer.bm25 > 0:

@@ -49,11 +49,11 @@ Attempt = tuple[VectorQuery | None, KeywordQuery | None, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class SearchPlan:
-    """A search with all its parameters. `legs` are asked, `ranking` and `scale` put their offers
-    into one order, `loaded` and `statistics` are for confidence. `words_alone` lists the keyword
-    queries to use without meaning, best first; with `lacks_words` the server has none for hybrid
-    search. `degraded` lists codes of what is left out. Attempts without a leg, without phrases or
-    with more candidates are copies of the plan."""
+    """A search with all its parameters. `legs` are the queries to run, `ranking` and `scale` put
+    their offers into one order, `loaded` and `statistics` are for confidence. `words_alone` lists
+    the keyword queries to use without vectors, best first; with `lacks_words` the server has none
+    for hybrid search. `degraded` lists codes of what is left out. Attempts without a leg, without
+    phrases or with more candidates are copies of the plan."""
 
     user: User
     request: SearchRequest
@@ -74,7 +74,7 @@ class SearchPlan:
 
     @property
     def fills_up(self) -> bool:
-        """Return whether keyword hits may replace those below a threshold of confidence."""
+        """Return whether keyword hits may replace hits below a threshold of confidence."""
         return self.request.threshold is not None and self.request.mode is not SearchMode.KEYWORD
 
     @property
@@ -108,8 +108,8 @@ class SearchPlan:
 
     @property
     def is_exhausted(self) -> bool:
-        """Return whether to ask for no more candidates: one document may fill any number of chunks,
-        but copies of one chunk are few."""
+        """Return whether to stop asking for more candidates: one document may fill any number of
+        chunks, but a chunk has few copies."""
         return self.spare > _MAX_SPARE and not self.legs.by_document
 
     def without_phrases(self) -> SearchPlan:
@@ -143,7 +143,8 @@ class SearchPlan:
 
     @property
     def weighs_proximity(self) -> bool:
-        """Return whether words that stand together count: its weight fits calibrated scores."""
+        """Return whether words close together raise the score; the weight is only right for
+        calibrated scores."""
         request, ranking, legs = self.request, self.ranking, self.legs
         how = ranking.fusion, ranking.normalisation
         is_calibrated = how == (Fusion.WEIGHTED, Normalisation.CALIBRATED) and not request.as_shown
@@ -167,7 +168,7 @@ class SearchPlan:
         return offers
 
     def rank(self, offers: Sequence[Offer], count: int) -> list[Ranked]:
-        """Fuse the offers into one order, best first: as many as are used, `count` or all."""
+        """Fuse the offers into one order, best first: `count` of them, or all if all are needed."""
         request = self.request
         counts_scores = request.threshold is not None and not self.fills_up
         limit = None if counts_scores or self.legs.by_document else count

@@ -115,7 +115,7 @@ def make_plan(
 def _correction(
     services: Services, user: User, request: SearchRequest, parsed: ParsedQuery
 ) -> Correction | None:
-    """Return the corrected query of a request for any spelling."""
+    """Return the corrected query of a fuzzy request, if its spelling changes."""
     if request.mode is SearchMode.VECTOR:
         return None
     threshold = services.settings.search.text.fuzzy_threshold
@@ -161,7 +161,7 @@ def _embed_query(
     services: Services, request: SearchRequest, parsed: ParsedQuery, model: RegisteredModel | None
 ) -> _EmbeddedQuery:
     """Embed the query. Raises InvalidQueryVector; in a semantic-only search EmbedderUnavailable and
-    InvalidEmbedding, which otherwise are noted as `degraded`."""
+    InvalidEmbedding, which are otherwise listed in `degraded`."""
     loaded = None
     if request.mode is SearchMode.KEYWORD:
         return _EmbeddedQuery()
@@ -211,7 +211,7 @@ def _plan_keywords(
     *,
     is_alone: bool,
 ) -> _KeywordQueries:
-    """Choose the keyword queries; `is_alone`: there is no vector beside them."""
+    """Choose the keyword queries; `is_alone` if there is no vector beside them."""
     is_vector = request.mode is SearchMode.VECTOR
     if is_vector and request.threshold is None:
         return _KeywordQueries()
@@ -226,7 +226,7 @@ def _plan_keywords(
         if state.alone is KeywordBackend.OFF:
             code = KEYWORD_UNAVAILABLE
         return _KeywordQueries(alone=alone, degraded=(code,) if code else ())
-    # A leg that finds too little is filled up by keywords alone.
+    # Keywords count as alone if vectors have no weight, or if they only fill up a vector search.
     is_beside = ranking.weights.vector > 0 and not is_vector
     backend = state.backend if is_beside else state.alone
     return _KeywordQueries(
@@ -249,7 +249,7 @@ def _keyword_query(terms: tuple[str, ...], backend: KeywordBackend) -> KeywordQu
 
 def _check_vector(given: Sequence[float], model: RegisteredModel) -> Vector:
     """Return the vector (dimensions,) at unit length. Raises InvalidQueryVector, naming both
-    dimensions where they differ."""
+    dimensions if they differ."""
     if len(given) != model.dimensions:
         raise InvalidQueryVector(
             "it has %(got)s dimensions, and “%(name)s”, the model that serves, has %(wanted)s",

@@ -37,7 +37,7 @@ class Reranked:
 
 def rerank(services: Services, query: str, candidates: Sequence[Candidate]) -> Reranked:
     """Reorder the first candidates by the reranking model and append the others. Candidates come in
-    the order of fusion, which is kept when reranking is off, late or failing, or gives invalid
+    the order of fusion, which is kept if reranking is off, late or failing, or returns invalid
     scores."""
     settings = services.settings.rerank
     read = candidates[: settings.candidates]

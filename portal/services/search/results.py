@@ -88,7 +88,7 @@ def _results(
     candidates, groups = found.candidates, found.groups
     places = [place for place, group in enumerate(groups) if place == group]
     kept = [candidates[place] for place in places]
-    # An order by the scores that are shown must not be changed.
+    # With `as_shown`, the order is that of the shown scores and must not be changed.
     texts = [candidate.chunk for candidate in kept]
     reranked = (
         not_reranked(texts) if plan.request.as_shown else rerank(services, plan.parsed.text, texts)
@@ -117,8 +117,8 @@ def _confidences(
     shown: Sequence[Candidate],
     others: Sequence[Candidate],
 ) -> list[float]:
-    """Return the calibrated probability that each of the `shown` candidates is relevant, with any
-    fusion. The `others` count as rivals."""
+    """Return the calibrated probability that each of the `shown` candidates is relevant, whatever
+    the fusion. The `others` count as rivals."""
     calibration = plan.loaded.calibration if plan.loaded else services.calibration
     keywords = plan.legs.keywords
     # Confidence was fitted to BM25; cover density is on another scale.
@@ -149,9 +149,9 @@ def _above_threshold(
     plan: SearchPlan, found: Found, results: Sequence[_Result]
 ) -> tuple[list[_Result], int]:
     """Return the results that reach the threshold, and their total number."""
-    # The threshold applies to keyword scores in keyword mode, to confidence otherwise. Where too
-    # few reach it, the best keyword hits fill up and are marked: a chunk with the words of the
-    # query must not disappear because its confidence is low.
+    # The threshold applies to keyword scores in keyword mode, to confidence otherwise. If too few
+    # reach it, the best keyword hits fill up the results and are marked: a chunk with the words of
+    # the query must not disappear because its confidence is low.
     threshold = plan.request.threshold
     if threshold is None:
         return list(results), len(found.offers)
@@ -256,8 +256,8 @@ def _hit(
 def _matched_words(
     plan: SearchPlan, content: str, excerpt: str, spans: Sequence[tuple[int, int]]
 ) -> tuple[str, ...]:
-    """Return words of the query that are in the chunk, or just in its excerpt."""
-    # The rest is only analysed when the search is explained, because it takes time.
+    """Return the words of the query in the excerpt or, if explained, in the whole chunk."""
+    # The whole chunk is only analysed for explanations, because it takes time.
     text = excerpt
     if plan.request.explain:
         text, spans = content, highlight_spans(content, plan.terms)

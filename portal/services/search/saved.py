@@ -1,4 +1,4 @@
-"""Saved searches: name, list, rename and delete them. They are their user's alone."""
+"""Saved searches: name, list, rename and delete them. They are private to their user."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def list_saved(services: Services, user: User) -> list[SavedSearch]:
 
 
 def save(services: Services, user: User, name: str, arguments: Mapping[str, str]) -> SavedSearch:
-    """Save a search as its address describes it; without a name it is called after its query.
+    """Save a search by the arguments of its address; without a name it is named after its query.
 
     Raises InvalidInput, NameTaken.
     """

@@ -67,7 +67,7 @@ def copy_conversation(session: Session, conversation_id: UUID, *, until: Message
 
 
 def _hold_cited(session: Session, message_ids: list[UUID]) -> None:
-    """Lock the cited documents, in the order of a purge: it then erases the copies as well."""
+    """Lock the cited documents, in the order of a purge, which then erases the copies as well."""
     cited = select(CitationRow.document_id).where(CitationRow.message_id.in_(message_ids))
     session.execute(
         select(DocumentRow.id)

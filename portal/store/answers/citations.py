@@ -1,4 +1,4 @@
-"""Citations of answers: stored as of the answer, read with the current state of their documents."""
+"""Citations of answers, as stored with the answer, and the current state of their documents."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def hold_documents(session: Session, cited: Sequence[CitedSource]) -> Mapping[UU
 
 
 def find_alive(session: Session, cited: Sequence[CitedSource]) -> Mapping[UUID, bool]:
-    """Return for each document that exists whether it still has its text, without locks."""
+    """Return for each document that exists whether it still has its text, without locking it."""
     rows = session.execute(_cited_documents(cited))
     return {document_id: purged_at is None for document_id, purged_at in rows}
 
@@ -77,7 +77,8 @@ def _cited_documents(cited: Sequence[CitedSource]) -> Select[UUID, datetime | No
 def replace_citations(
     session: Session, message_id: UUID, cited: Sequence[CitedSource], alive: Mapping[UUID, bool]
 ) -> None:
-    """Replace the stored citations of an answer. Documents that are not `alive` leave no text."""
+    """Replace the stored citations of an answer. No text of documents that are not `alive` is
+    stored."""
     session.execute(delete(CitationRow).where(CitationRow.message_id == message_id))
     touched = outlines(session, [one.source.chunk_id for one in cited])
     session.add_all(
@@ -125,7 +126,7 @@ def _to_row(
 # --- reading --------------------------------------------------------------------------------------
 
 _Cited, _Current = aliased(DocumentRevisionRow, name="cited"), aliased(DocumentRevisionRow)
-# Tells whether the cited chunk is still searchable.
+# Whether the cited chunk is still searchable.
 _CHUNK_STANDS = (
     select(DocumentChunkRow.id)
     .where(
@@ -193,8 +194,8 @@ def find_citation(session: Session, user: User, citation_id: UUID) -> Citation |
 def of_document(
     session: Session, user: User, document_id: UUID, *, limit: int
 ) -> tuple[list[CitedIn], int]:
-    """Return the newest citations of a document in a user's own conversations, and the number of
-    all. Answers that were replaced do not count."""
+    """Return the newest citations of a document in a user's own conversations, and their total
+    number. Answers that were replaced do not count."""
     rows = session.execute(
         _with_state(user)
         .add_columns(ConversationRow.id, ConversationRow.title, func.count().over().label("total"))
@@ -263,7 +264,8 @@ def _to_citation(row: Any) -> Citation:
 
 @dataclass(frozen=True, slots=True)
 class _QuotedFrom:
-    """The text that a quotation was taken from, its structure and length, and how to find it."""
+    """The text that a quotation was taken from, its structure and length, and the condition that
+    finds it."""
 
     text: ColumnElement[str]
     blocks: InstrumentedAttribute[list[Any]]
@@ -290,8 +292,8 @@ def _quoted_from(citation: Citation) -> _QuotedFrom:
 
 
 def hash_in_source(session: Session, citation: Citation) -> str | None:
-    """Return the SHA-256 of the current text where the quotation was taken from: in its revision,
-    or in the chunk that a program added; None where neither exists any more."""
+    """Return the SHA-256 of the current text at the place of the quotation, in its revision or in
+    the chunk that a program added; None if that no longer exists."""
     start, length = citation.char_start + 1, citation.char_end - citation.char_start
     source = _quoted_from(citation)
     quote = session.scalar(select(func.substr(source.text, start, length)).where(source.is_this))
@@ -301,8 +303,8 @@ def hash_in_source(session: Session, citation: Citation) -> str | None:
 def read_around(
     session: Session, citation: Citation, around: int
 ) -> tuple[LaidOutText, int] | None:
-    """Return the quotation where it was taken from with at most `around` characters before and
-    after it, and the length of the whole; None where it does not exist any more."""
+    """Return the quotation with at most `around` characters of its source before and after it, and
+    the length of the whole source; None if that no longer exists."""
     first, end = max(0, citation.char_start - around), citation.char_end + around
     source = _quoted_from(citation)
     headings = source.headings

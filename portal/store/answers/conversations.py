@@ -71,7 +71,7 @@ def add_conversation(
 
 
 def get_scope(session: Session, conversation_id: UUID) -> AskScope:
-    """Return what a conversation asks about; an empty scope is everything."""
+    """Return the scope of a conversation; an empty one means all documents."""
     stored = select(ConversationRow.scope).where(ConversationRow.id == conversation_id)
     return AskScope.from_json(session.scalar(stored))
 
@@ -86,8 +86,8 @@ def list_conversations(
     session: Session, user_id: UUID, *, contains: str, pinned: bool | None, cursor: str | None,
     limit: int,
 ) -> ListPage[ConversationSummary]:  # fmt: skip
-    """Return a user's conversations, latest first, whose title or messages contain these words;
-    with `pinned` only those that are, or are not. Raises MalformedRequest on a bad cursor."""
+    """Return a user's conversations whose title or messages contain a text, latest first; `pinned`
+    keeps only those that are pinned, or are not. Raises MalformedRequest on a bad cursor."""
     statement = _summaries(user_id)
     if pinned is not None:
         statement = statement.where(ConversationRow.pinned_at.is_not(None).is_(pinned))
@@ -133,8 +133,8 @@ def lock_erasable(
     unused_since: datetime,
     silent_since: datetime | None,
 ) -> UUID | None:
-    """Lock a conversation that was deleted, begun and never used, or last used before these times,
-    and return its id. Pinned ones are kept however long they are not used."""
+    """Lock a conversation that was deleted, begun but never used, or last used before these times,
+    and return its id. Pinned ones are kept until they are deleted."""
     row = ConversationRow
     # The first question gives a conversation its title.
     is_unused = and_(

@@ -62,7 +62,7 @@ def list_messages(
 
 
 def get_message(session: Session, user: User, message_id: UUID, *, stale_after_s: float) -> Message:
-    """Return a message of the user's own, also one that has been replaced. Raises NotFound."""
+    """Return one of the user's own messages, even if it has been replaced. Raises NotFound."""
     statement = _messages(of_user(user.id), stale_after_s).where(MessageRow.id == message_id)
     rows = session.execute(statement).all()
     if not rows:
@@ -118,11 +118,11 @@ def question_of(session: Session, answer: MessageRow) -> MessageRow:
 
 
 def supersede_messages(session: Session, conversation_id: UUID, *, since: int | None) -> None:
-    """Stop unfinished answers in this conversation, because the reader has gone on, and hide the
+    """Stop unfinished answers in this conversation, because the reader has moved on, and hide the
     messages from position `since` on."""
     shown = (MessageRow.conversation_id == conversation_id) & MessageRow.superseded_at.is_(None)
     replaced = MessageRow.position >= since if since is not None else false()
-    # Lock all at once: a second query could need one that comes before those already locked.
+    # Lock all at once: a second query could need a message that sorts before those already locked.
     held = _hold(session, shown & (replaced | (MessageRow.status == _STREAMING)))
     _stop(session, held)
     session.execute(
@@ -131,7 +131,7 @@ def supersede_messages(session: Session, conversation_id: UUID, *, since: int | 
 
 
 def has_any(session: Session, conversation_id: UUID) -> bool:
-    """Return whether anything was asked in a conversation, shown or not."""
+    """Return whether a conversation has messages, shown or replaced."""
     any_message = exists().where(MessageRow.conversation_id == conversation_id)
     return bool(session.scalar(select(any_message)))
 
@@ -210,7 +210,7 @@ def rewrite(
 
 
 def stop(session: Session, message_id: UUID) -> None:
-    """Mark an unfinished answer as stopped, upon which its writer ends."""
+    """Mark an unfinished answer as stopped, so that its writer stops."""
     _stop(session, [message_id])
 
 

@@ -14,7 +14,7 @@ from portal.store.models import CitationRow, MessageRow
 
 @dataclass(frozen=True, slots=True)
 class Quotation:
-    """An answer, and what it quotes of one document."""
+    """An answer, and its quotations from one document."""
 
     message_id: UUID
     content: str
@@ -51,8 +51,8 @@ def lock_quotations(session: Session, document_id: UUID) -> list[Quotation]:
 
 
 def erase_quotes(session: Session, document_id: UUID) -> None:
-    """Erase what answers quote of a purged document, and keep that it was cited: title, hash, place
-    and dates."""
+    """Erase the quotations from a purged document in answers, but keep the title, hash, place and
+    dates of the citations."""
     session.execute(
         update(CitationRow)
         .where(CitationRow.document_id == document_id)

@@ -14,7 +14,7 @@ from portal.store.models import ConversationReaderRow, ConversationRow, UserRow
 
 
 def shown_to(user_id: UUID) -> ColumnElement[bool]:
-    """Return the condition that a conversation is shown to a user and was not deleted."""
+    """Return the condition that a conversation is shared with a user and was not deleted."""
     reader = ConversationReaderRow
     is_reader = exists().where(
         reader.conversation_id == ConversationRow.id, reader.user_id == user_id
@@ -23,7 +23,7 @@ def shown_to(user_id: UUID) -> ColumnElement[bool]:
 
 
 def list_readers(session: Session, conversation_id: UUID) -> tuple[Reader, ...]:
-    """Return whom a conversation is shown to, by name."""
+    """Return the users with whom a conversation is shared, by name."""
     reader = ConversationReaderRow
     rows = session.execute(
         select(UserRow.id, UserRow.name)
@@ -35,7 +35,7 @@ def list_readers(session: Session, conversation_id: UUID) -> tuple[Reader, ...]:
 
 
 def add_reader(session: Session, conversation_id: UUID, user_id: UUID) -> bool:
-    """Add a reader; return whether they are a new one."""
+    """Add a reader; return whether they are new."""
     added = session.scalar(
         insert(ConversationReaderRow)
         .values(conversation_id=conversation_id, user_id=user_id)
@@ -67,7 +67,7 @@ def _shared(user_id: UUID) -> Select[Any]:
 def find_shared(
     session: Session, user_id: UUID, conversation_id: UUID
 ) -> SharedConversation | None:
-    """Return a conversation that another user shows to this one."""
+    """Return a conversation that another user shares with this one."""
     row = session.execute(
         _shared(user_id).where(ConversationRow.id == conversation_id)
     ).one_or_none()
@@ -75,6 +75,6 @@ def find_shared(
 
 
 def list_shared(session: Session, user_id: UUID, *, limit: int) -> tuple[SharedConversation, ...]:
-    """Return what others show to a user, latest first."""
+    """Return the conversations that others share with a user, latest first."""
     latest = _shared(user_id).order_by(ConversationRow.updated_at.desc(), ConversationRow.id)
     return tuple(SharedConversation(*row) for row in session.execute(latest.limit(limit)))

@@ -1,7 +1,7 @@
 """Chunks that an answer is written from, and the earlier turns of its conversation.
 
-Both are read under the rule of selection: a chunk that was found a moment ago is only read if it
-still counts, and an earlier answer is withheld when one of its documents no longer counts.
+Both depend on the current selection: a chunk that was found a moment ago is only read if it is
+still enabled, and an earlier answer is withheld if one of its documents no longer is.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from portal.store.documents.selection import SELECTION_JOINS, SELECTION_WHERE, s
 @dataclass(frozen=True, slots=True)
 class PastMessage:
     """A message before the question. `rests_on` are the documents that it cites or consulted, or
-    that earlier answers in its prompt did, with None for a deleted one; `is_withheld` when one of
-    them no longer counts, or not for this user."""
+    that earlier answers in its prompt did, with None for a deleted one; `is_withheld` if one of
+    them is no longer enabled, or not for this user."""
 
     role: str
     content: str
@@ -33,8 +33,8 @@ class PastMessage:
     rests_on: frozenset[UUID | None]
 
 
-# The key in an answer's replay of the documents behind the history in its prompt: the answer may
-# repeat parts of them without citing them.
+# The key in an answer's replay for the documents behind the history in its prompt, which the answer
+# may repeat without citing them.
 HISTORY_RESTS_ON = "history_rests_on"
 
 _SOURCES = text(
@@ -93,8 +93,8 @@ def use_one_snapshot(session: Session) -> None:
 def read_sources(
     session: Session, user: User, conversation_id: UUID | None, chunk_ids: Sequence[UUID]
 ) -> dict[UUID, Source]:
-    """Return the chunks of these ids that count for a user in a conversation, or in none, by id.
-    They have no numbers and no scores."""
+    """Return the chunks with these ids that are enabled for a user in a conversation, or outside of
+    one, by id. They have no numbers and no scores."""
     binds: dict[str, Any] = selection_binds(user, conversation_id)
     rows = session.execute(_SOURCES, binds | {"chunk_ids": list(chunk_ids)})
     return {row.chunk_id: _to_source(row) for row in rows}
@@ -121,8 +121,8 @@ _FIRST_CHUNKS = text(
 
 
 def first_chunks(session: Session, document_id: UUID, *, limit: int) -> tuple[UUID, ...]:
-    """Return the first chunks of a document's current revision, in order. `read_sources` says which
-    of them a user may read."""
+    """Return the first chunks of a document's current revision, in order. `read_sources` leaves out
+    those that a user may not read."""
     rows = session.execute(_FIRST_CHUNKS, {"document_id": document_id, "limit": limit})
     return tuple(rows.scalars())
 
@@ -146,7 +146,7 @@ def first_headings(session: Session, document_ids: Sequence[UUID]) -> dict[UUID,
 def read_past(
     session: Session, user: User, conversation_id: UUID, *, before: int | None
 ) -> tuple[PastMessage, ...]:
-    """Return the last messages before a position, in order; without a position up to the end."""
+    """Return the last messages before a position, in order; without a position, the last ones."""
     binds = selection_binds(user, conversation_id) | {"before": before}
     rows = session.execute(_PAST, binds).all()
     return tuple(

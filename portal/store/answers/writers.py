@@ -1,4 +1,4 @@
-"""The administrators' choice of what writes answers, and each model's failures."""
+"""The administrators' choice of the model that writes answers, and each model's failures."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def write_setup(session: Session, **values: dict[str, Any] | None) -> None:
 
 
 def list_uses(session: Session) -> list[Use]:
-    """Return the models of the last seven days, by descending use."""
+    """Return the models used in the last seven days, most used first."""
     return [Use(**row) for row in session.execute(_USES).mappings()]
 
 

@@ -1,6 +1,6 @@
 """Find the records of a program's collection nearest to a vector, by comparing all or by an index.
 
-The session must be one of `Database.read`: planner settings of a search end with it.
+The session must be from `Database.read`: planner settings of a search end with it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _FILTERED_FACTOR = 4
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """A search: the statement `near` gives candidates with vectors, to be ordered by distance to
+    """A search: the statement `near` selects candidates with vectors, to be ordered by distance to
     the bind `query_vector`, under the planner's `settings`."""
 
     collection: VectorCollection
@@ -83,8 +83,8 @@ def by_index(
     limit: int,
     search: SearchSettings,
 ) -> Nearest:
-    """Ask the collection's index. It may miss a few, and return fewer than `limit` if a filter
-    rejects nearly all that is near."""
+    """Search the collection's index. It may miss a few records, and finds fewer than `limit` if a
+    filter rejects nearly all that are near."""
     binds: dict[str, Any] = {"query_vector": VectorParameter(query_vector), "limit": limit}
     factor = 1 if wanted.is_empty else _FILTERED_FACTOR
     factor *= _HALF_PRECISION_FACTOR if shape.vector_type == "halfvec" else 1
@@ -116,14 +116,14 @@ def _vectors(collection: VectorCollection, wanted: RecordFilter, binds: dict[str
 
 
 def read_chunks(session: Session, search: Nearest) -> list[UUID]:
-    """Return the ids of the nearest chunks, nearest first; of equals, the first added."""
+    """Return the ids of the nearest chunks, nearest first; of equals, the one added first."""
     return [row[0] for row in _fetch(session, search, _best(search, with_vectors=False))]
 
 
 def read_records(
     session: Session, search: Nearest, *, with_vectors: bool = False
 ) -> list[StoredRecord]:
-    """Return the nearest records with distances, nearest first; of equals, the first added."""
+    """Return the nearest records with distances, nearest first; of equals, the one added first."""
     statement = f"""
         SELECT c.external_id, c.content, c.metadata, best.distance, best.embedding
         FROM ({_best(search, with_vectors=with_vectors)}) best
@@ -166,7 +166,7 @@ def _fetch(session: Session, search: Nearest, statement: str) -> list[Any]:
 
 @lru_cache(maxsize=128)
 def _clause(statement: str) -> TextClause:
-    # One for each shape, for what a clause is compiled to is kept under the clause itself.
+    # One clause per statement: SQLAlchemy caches compiled statements by the clause object.
     return text(statement)
 
 

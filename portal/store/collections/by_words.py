@@ -1,6 +1,6 @@
 """Find the records of a program's collection that match words best, by the index of all chunks.
 
-The session must be one of `Database.read`.
+The session must be from `Database.read`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from portal.store.search.selection.enabled import EnabledSet
 from portal.store.search.selection.term_postings import Bm25Shape
 from portal.text.terms.analyser import tsquery_or
 
-# How many times what is wanted is read from the index first.
+# The first read from the index is this many times the limit.
 _FIRST_READ = 2
 _PLANNER = {
     "plan_cache_mode": "force_custom_plan",
@@ -43,8 +43,8 @@ def best_by_words(
     enough: int,
 ) -> list[Scored]:
     """Return the best matching records by BM25: all, or `limit`, or at least `enough` if more would
-    cost too much. `words` are terms of the analyser; `chunks` are those that the filter lets
-    through, if they were looked up."""
+    cost too much. `words` are terms of the analyser; `chunks` are those that match the filter, if
+    they were looked up."""
     if not words:
         return []
     if chunks is not None and chunks.ids is not None:

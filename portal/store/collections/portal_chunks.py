@@ -1,4 +1,4 @@
-"""Read chunks of the portal's own documents, as one user sees them in a conversation or in none."""
+"""Read chunks of the portal's own documents, as a user sees them in or outside a conversation."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from portal.store.search.filters.metadata import metadata_condition
 
 @dataclass(frozen=True, slots=True)
 class PortalChunk:
-    """One chunk and its document. `metadata` is what extraction or a program stored with it;
-    without a revision, `content` is all of its text."""
+    """One chunk and its document. `metadata` was stored with it by extraction or a program; without
+    a revision, `content` is all of its text."""
 
     id: UUID
     document_id: UUID

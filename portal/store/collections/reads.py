@@ -23,8 +23,8 @@ from portal.store.collections.rows import VectorCollection
 from portal.store.search.filters.metadata import metadata_condition
 from portal.store.search.selection.enabled import EnabledSet
 
-# By the job alone, which is one document's: with a second column the planner thinks that next to no
-# rows pass.
+# Joined by the job alone, which belongs to one document: with a second column, the planner would
+# expect almost no rows.
 LIVE = "d.current_job_id = c.job_id AND d.deleted_at IS NULL"
 _RECORDS = f"document_chunks c JOIN documents d ON {LIVE}"
 
@@ -88,7 +88,7 @@ def name_chunks(
     session: Session, collection: VectorCollection, wanted: RecordFilter, *, max_count: int
 ) -> EnabledSet:
     """Return the chunks of matching records, counted up to `max_count` + 1; `ids` is None if
-    there are more."""
+    there are more than `max_count`."""
     binds: dict[str, Any] = {"collection": collection.id, "max_count": max_count}
     statement = f"""
         SELECT count(DISTINCT document_id), count(*),

@@ -34,7 +34,7 @@ from portal.store.models import CollectionRow, EmbeddingModelRow
 
 @dataclass(frozen=True, slots=True)
 class VectorCollection:
-    """A program's collection; `model` registers its vectors, None before the first."""
+    """A program's collection; `model` registers its vectors, None before the first one."""
 
     id: UUID
     name: str
@@ -44,8 +44,8 @@ class VectorCollection:
 
     @property
     def index_shape(self) -> IndexShape | None:
-        """Return the index of its vectors, in full precision where pgvector can; None if they are
-        too long."""
+        """Return the index for its vectors, in full precision if pgvector can index that; None if
+        they are too long."""
         if self.model is None or self.model.dimensions > MAX_HALFVEC_DIMENSIONS:
             return None
         is_short = self.model.dimensions <= MAX_VECTOR_DIMENSIONS
@@ -53,7 +53,7 @@ class VectorCollection:
 
 
 def find(session: Session, *, name: str) -> VectorCollection | None:
-    """Return a program's collection by name; the portal's own is none."""
+    """Return a program's collection by name; the portal's own does not count."""
     return _one(session, CollectionRow.name == name)
 
 

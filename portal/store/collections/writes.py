@@ -28,7 +28,7 @@ _MEDIA_TYPE = "text/plain"
 
 
 def document_id(collection_id: UUID, name: str) -> UUID:
-    """Return the id of the document that records name by `name`."""
+    """Return the id of the document that records call `name`."""
     return uuid5(collection_id, f"document:{name}")
 
 
@@ -205,7 +205,7 @@ def _write_vectors(
 
 
 def delete(session: Session, collection: VectorCollection, wanted: RecordFilter) -> int:
-    """Delete matching records permanently, in the trash too, and return how many."""
+    """Permanently delete matching records, also those in the trash, and return how many."""
     binds: dict[str, Any] = {"collection": collection.id}
     condition = condition_of(wanted, binds)
     statement = text(

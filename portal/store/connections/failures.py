@@ -16,7 +16,7 @@ _DISK_FULL = "53100"
 _NO_ROOM = ("No space left on device", "Disk quota exceeded", "File too large")
 _NO_RESOURCES = "53"
 _QUERY_CANCELED = "57014"
-# A statement that writes, on a replica or on a server that is set to be only read.
+# A statement that writes, on a replica or a read-only server.
 _READ_ONLY = "25006"
 _CORRUPTED = "XX001"
 _EMPTY_FILE = "read only 0 of"
@@ -51,7 +51,7 @@ def portal_errors() -> Iterator[None]:
             raise DatabaseUnavailable from error
         if state == _READ_ONLY:
             raise WritingUnavailable from error
-        if _passes(state) or is_connection_lost(error):
+        if _is_transient(state) or is_connection_lost(error):
             raise DatabaseUnavailable from error
         raise
 
@@ -61,7 +61,7 @@ def _names_user(cause: BaseException | None) -> bool:
     return bool(constraint) and str(constraint).endswith(_USER_COLUMNS)
 
 
-def _passes(state: str) -> bool:
+def _is_transient(state: str) -> bool:
     """Return whether a retry may succeed, for example after a shortage of memory or connections."""
     return state in (_QUERY_CANCELED, _LOCK_NOT_AVAILABLE, *_TRANSACTION_ENDED) or state.startswith(
         (_ROLLED_BACK, _NO_RESOURCES)
@@ -89,8 +89,8 @@ def is_connection_lost(error: DBAPIError | psycopg.Error) -> bool:
         return True
     cause = _of_driver(error)
     if isinstance(cause, psycopg.InternalError) and cause.sqlstate is None:
-        # A pooler that loses its server after the answer to a COMMIT sends an error behind it: of
-        # the driver's own errors it is the one for too many answers.
+        # A pooler that loses its server after the answer to a COMMIT sends an error after it, which
+        # the driver reports as one answer too many.
         return True
     if not isinstance(cause, psycopg.OperationalError):
         return False

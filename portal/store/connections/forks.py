@@ -1,4 +1,4 @@
-"""What a program that forks its workers leaves to the parent: connections, locks and threads."""
+"""Connections, locks and threads that a forked worker must leave to its parent."""
 
 from __future__ import annotations
 

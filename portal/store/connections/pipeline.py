@@ -1,7 +1,7 @@
 """Statements in libpq's pipeline, on a connection of the driver.
 
-The driver converts values, but its cursors are left out: each sends its statement by itself and
-looks for answers in between, which took a third of a search's time in Python.
+The driver converts values, but its cursors are not used: each sends its own statement and checks
+for answers in between, which takes a third of a search's time in Python.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def keep_prepared(driver: Connection[Any]) -> None:
 
 
 class Pipeline:
-    """Statements that are sent at once and run in one transaction. Their rows are there once the
-    context has ended. Raises the driver's errors then. Where a migration has changed what is
-    prepared they are sent once more, unless a transaction that began before them has failed."""
+    """Statements that are sent at once and run in one transaction. Their rows are available once
+    the context has ended, which raises the driver's errors. If a migration has outdated a prepared
+    statement, all are sent once more, unless they are part of a transaction that began earlier."""
 
     def __init__(self, driver: Connection[Any]) -> None:
         self._driver, self._pgconn = driver, driver.pgconn
@@ -58,7 +58,7 @@ class Pipeline:
         self._results: list[PGresult] = []
 
     def add(self, statement: bytes, values: Sequence[Any], *, prepares: bool) -> int:
-        """Add a statement, prepared once a connection or not at all, and return its place."""
+        """Add a statement and return its place. With `prepares`, prepare it once per connection."""
         wire = self._values.dump_sequence(values, [PyFormat.AUTO] * len(values))
         types, formats = self._values.types or (), self._values.formats or ()
         message = statement, wire, types, formats, prepares
@@ -146,7 +146,7 @@ class Pipeline:
         return next((one for one in self._results if one.status == ExecStatus.FATAL_ERROR), None)
 
     def _forget_outdated(self, failed: PGresult) -> bool:
-        """Return whether a statement failed because of how it was prepared; forget all then."""
+        """Return whether an outdated prepared statement failed; if so, forget all of them."""
         if not self._names or failed.error_field(DiagnosticField.SQLSTATE) not in _OUTDATED:
             return False
         self._names.clear()

@@ -43,8 +43,8 @@ class Prober:
         self._places = threading.BoundedSemaphore(_MAX_PROBES)
 
     def run(self, work: Callable[[Session], T], *, timeout_s: float) -> T:
-        """Return the result of `work`, and raise its errors. Raises DatabaseUnavailable when that
-        takes too long, at any step."""
+        """Return the result of `work`, or raise its error. Raises DatabaseUnavailable if any step
+        takes too long."""
         ends_at = time.monotonic() + timeout_s
         if not self._places.acquire(timeout=timeout_s):
             raise DatabaseUnavailable

@@ -23,7 +23,7 @@ from portal.errors import PortalError
 from portal.store.connections import forks
 
 WATCH_EVERY_S = 0.2
-# A server that has not answered for this long is not asked by requests.
+# Requests do not ask a server that has not answered for this long.
 _REPLICA_SILENT_S = 1.0
 _PRIMARY_SILENT_S = 2.0
 # Without the primary a replica must have what the primary had this long before it was lost.
@@ -53,7 +53,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What a server said at a time of the monotonic clock. `replicates_bm25` is false where its
+    """The state of a server, `at` a time of the monotonic clock. `replicates_bm25` is false if its
     keyword index exists on the primary alone."""
 
     at: float
@@ -80,7 +80,7 @@ S = TypeVar("S", bound=Source)
 
 
 def read_sample(execute: Callable[[str], Any]) -> Sample:
-    """Ask a server by `execute`, which returns the row of a statement."""
+    """Ask a server through `execute`, which runs a statement and returns its row."""
     is_replica, position, timeline, replicates_bm25 = execute(POSITION)
     return Sample(time.monotonic(), is_replica, position, timeline, replicates_bm25)
 
@@ -120,7 +120,7 @@ class WatchedServer(Generic[S]):
         """Treat the server as lost until it answers the watch again."""
         if not self._has_failed:
             self._has_failed = True
-            # What is left in the pool leads to a server that is gone, or is no primary any more.
+            # Pooled connections lead to a server that is gone, or no longer the primary.
             self.source.discard_connections()
 
     def start(self) -> None:
@@ -165,8 +165,8 @@ class WatchedServer(Generic[S]):
 
 
 class Replicas(Generic[S]):
-    """The primary and its replicas. Thread-safe; the watch begins with the first request, in a
-    forked child again."""
+    """The primary and its replicas. Thread-safe; the watch begins with the first request, and again
+    in a forked child."""
 
     def __init__(
         self, primary: S, replicas: Sequence[S], *, wait_s: float, outage_s: float
@@ -191,7 +191,7 @@ class Replicas(Generic[S]):
             server.leave_to_parent()
 
     def watch(self) -> None:
-        """Start to watch, once."""
+        """Start watching, once."""
         with self._lock:
             if self._is_watching:
                 return
@@ -229,8 +229,8 @@ class Replicas(Generic[S]):
                 server.mark_lost()
 
     def choose(self) -> S | None:
-        """Return a replica that has all that the primary has written by now; None for the
-        primary. Raises DatabaseUnavailable when the primary does not answer."""
+        """Return a replica that has everything that the primary has written by now; None to use
+        the primary. Raises DatabaseUnavailable when the primary does not answer."""
         now = self._primary.source.sample()
         if now.is_replica:
             self._primary.mark_lost()

@@ -36,7 +36,7 @@ CONNECTING = {
 
 
 def normalise_url(url: str) -> str:
-    """Return the URL with the portal's driver, for any form that the operator may write."""
+    """Return the URL with the portal's driver, for any form that an operator may use."""
     for scheme in ("postgresql+psycopg://", "postgresql://", "postgres://"):
         if url.startswith(scheme):
             rest = url.removeprefix(scheme)
@@ -45,7 +45,7 @@ def normalise_url(url: str) -> str:
 
 
 def _of_several_hosts(url: str) -> str | None:
-    """Return libpq's URL of several hosts as SQLAlchemy takes it; None for any other."""
+    """Return a libpq URL with several hosts in SQLAlchemy's form; None for any other URL."""
     try:
         parts = conninfo_to_dict(url)
     except psycopg.ProgrammingError:
@@ -94,8 +94,8 @@ class Server:
         # Registered per engine: an engine copies the types that are registered globally when it is
         # made.
         event.listen(self.engine, "connect", lambda driver, _record: send_binary(driver))
-        # The pooler has to set the timeout (docs/cluster.md): it may give each statement another
-        # connection.
+        # With shared connections, the pooler has to set the timeout (docs/cluster.md): it may run
+        # each statement on another connection.
         if statement_timeout_s is not None and not shares_connections:
             limit = f"SET statement_timeout = {round(statement_timeout_s * 1000)}"
             event.listen(self.engine, "connect", lambda driver, _record: _say(driver, limit))
@@ -103,7 +103,8 @@ class Server:
         event.listen(self.engine, "checkout", _count_taken)
         event.listen(self.engine, "reset", _end_transaction)
         event.listen(self.engine, "checkin", _count_returned)
-        # Fewer than the pool has, so that threads that wait for a second one cannot hold all.
+        # Fewer spare connections than the pool has, so that threads that wait for a second one
+        # cannot hold all.
         self.pool_size = pool_size
         self.spare = self._count_spare()
         self.prober = Prober(self.url)
@@ -154,8 +155,8 @@ def _say(driver: Any, statement: str) -> None:
 
 
 def _check_alive(driver: Any, record: Any, _fairy: Any) -> None:
-    """Reject a pooled connection that its server has closed; the pool then makes another. Raises
-    OperationalError if that one is closed as well: a server or pooler is ending."""
+    """Reject a pooled connection that its server has closed; the pool then opens another. Raises
+    OperationalError if that one is closed as well: a server or pooler is shutting down."""
     was_pooled, record.info["was_pooled"] = record.info.get("was_pooled", False), True
     # An idle connection has nothing to read, except that it was closed, or why. A query to the
     # server instead would cost each use case a round trip.
@@ -170,7 +171,7 @@ def _can_be_read(driver: Any) -> bool:
 
 
 def _end_transaction(driver: Any, _record: Any, _state: Any) -> None:
-    # Mostly there is none, and a rollback of nothing takes as long as taking a connection.
+    # Usually there is none, and rolling back nothing takes as long as taking a connection.
     if driver.info.transaction_status != TransactionStatus.IDLE:
         driver.rollback()
 

@@ -50,8 +50,8 @@ _COLUMNS = {
     BulkAction.DOMAIN: "domain",
     BulkAction.VISIBILITY: "visibility",
 }
-# The condition that the owner of a document has the same file in another live one, or in one that
-# meets a further condition.
+# The condition that the owner of a document has the same file in another live document, or in one
+# that meets a further condition.
 TWIN_LIVES = """({0}.status <> 'failed' AND EXISTS (
     SELECT FROM documents o
     WHERE o.owner_id = {0}.owner_id AND o.sha256 = {0}.sha256 AND o.id <> {0}.id
@@ -96,7 +96,7 @@ def _target(
 ) -> CTE:
     statement = matching(user, target.filters, ids=target.ids, deleted=deleted)
     is_own = true() if user.is_admin else DocumentRow.owner_id == user.id
-    # Keepers of a folder do not hide others' documents.
+    # Keepers of a folder may not hide others' documents.
     is_editable = is_own if action is BulkAction.VISIBILITY else editable_by(user)
     can_edit = func.coalesce(is_editable, false()).label("can_edit")
     return statement.with_only_columns(DocumentRow.id, DocumentRow.title, can_edit).cte("target")
@@ -149,7 +149,7 @@ def _change_of(
         case BulkAction.DELETE:
             return nothing, {"deleted_at": func.now()}, d.deleted_at.is_(None)
         case BulkAction.RESTORE:
-            # Of several in the target that are twins, the first is restored.
+            # Of several twins in the target, the first is restored.
             too = "o.id < documents.id AND o.id IN (SELECT id FROM target)"
             is_alone = text(f"NOT {TWIN_LIVES.format('documents', too)}")
             return nothing, {"deleted_at": None}, and_(d.deleted_at.is_not(None), is_alone)
@@ -160,7 +160,7 @@ def _change_of(
 def set_switches(
     session: Session, user: User, target: BulkTarget, *, enabled: bool | None
 ) -> Changed:
-    """Switch documents on or off for the user; None goes back to the default."""
+    """Switch documents on or off for the user; None returns to the default."""
     s = _SWITCHES.c
     chosen = _target(user, target)
     # Counted here rather than from the written rows: joining both would compare each with each.
@@ -188,7 +188,7 @@ def set_switches(
 
 
 def _note(user: User, action: BulkAction, value: Any, changed: CTE) -> CTE:
-    """Return the part of a statement that stores a change and the old values, if there was one."""
+    """Return the part of a statement that stores a change and the old values, if any changed."""
     after = {"value": None if value is None else value if value in {True, False} else str(value)}
     rows = select(
         literal(user.id),
@@ -272,7 +272,7 @@ def count(
 
 
 def gates_of(session: Session, ids: Iterable[UUID]) -> dict[UUID, UUID | None]:
-    """Return the gates of those of the documents that are shared."""
+    """Return the gate of each shared document among these."""
     # One parameter for all: a statement takes no more than 65,535.
     query = select(DocumentRow.id, DocumentRow.gate_id).where(
         DocumentRow.id == any_(cast(list(ids), ARRAY(Uuid))),
@@ -284,7 +284,7 @@ def gates_of(session: Session, ids: Iterable[UUID]) -> dict[UUID, UUID | None]:
 def count_gates(
     session: Session, user: User, target: BulkTarget, *, with_others: bool = False
 ) -> Counter[UUID | None]:
-    """Count by gate the shared documents that the user may move; `with_others` all visible ones."""
+    """Count by gate the shared documents that the user may move; all visible ones `with_others`."""
     rows = session.execute(
         matching(user, target.filters, ids=target.ids)
         .where(DocumentRow.visibility == Visibility.SHARED.value)

@@ -1,4 +1,4 @@
-"""What changes of many documents skipped, for the page that lists it."""
+"""Documents that bulk changes skipped, for the page that lists them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from portal.store.models import BulkReportRow, DocumentRow
 
 
 def add_report(session: Session, user: User, action: BulkAction, done: BulkResult) -> UUID:
-    """Store a result without titles: they are read when the report is, as the user sees them."""
+    """Store a result without titles, which are read with the report, as the user then sees them."""
     outcome = {
         "changed_count": done.changed_count,
         "skipped": [[str(one.id), one.reason] for one in done.skipped],
@@ -51,5 +51,5 @@ def find_report(session: Session, user: User, report_id: UUID) -> BulkReport | N
 
 
 def delete_expired(session: Session, *, life: timedelta) -> None:
-    """Delete what is older than `life`."""
+    """Delete reports that are older than `life`."""
     session.execute(delete(BulkReportRow).where(BulkReportRow.created_at < func.now() - life))

@@ -1,4 +1,4 @@
-"""Undoing of changes of many documents, where nothing came between."""
+"""Undo bulk changes of documents that have not been changed again since."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _MAY_UNDO = {
     BulkAction.MOVE: f"""({EDITABLE_WHERE} OR d.visibility = 'shared' AND EXISTS (
         SELECT FROM folders f WHERE f.id = CAST(b.value AS uuid) AND {KEEPS.format("f")}
     ))""",
-    # Keepers of a folder do not hide others' documents.
+    # Keepers of a folder may not hide others' documents.
     BulkAction.VISIBILITY: "(d.owner_id = :user_id OR :user_is_admin)",
 }
 _HOLD_FOLDERS = text(
@@ -99,8 +99,8 @@ def lock_change(session: Session, user: User, change_id: UUID) -> BulkChangeRow 
 
 
 def undo(session: Session, user: User, change: BulkChangeRow) -> set[UUID]:
-    """Undo a change of the documents that the user may still change, and delete it. Return their
-    ids."""
+    """Undo a change on the documents that the user may still change, and delete its record. Return
+    the ids of the documents."""
     action, binds = BulkAction(change.action), {"change_id": change.id}
     if action is BulkAction.SWITCH:
         undone = {id_ for one in _UNDO_SWITCHES for id_ in session.scalars(one, binds)}
@@ -135,5 +135,5 @@ def list_of_change(session: Session, change_id: UUID) -> list[tuple[UUID, str, A
 
 
 def delete_expired(session: Session, *, life: timedelta) -> None:
-    """Delete what is older than `life`."""
+    """Delete changes that are older than `life`."""
     session.execute(delete(BulkChangeRow).where(BulkChangeRow.created_at < func.now() - life))

@@ -21,7 +21,7 @@ from portal.store.models import DocumentRow, UserRow
 
 
 class _Key(NamedTuple):
-    """What a list is sorted by, and how the key is read from the text in a cursor."""
+    """The sort key of a list, and how to read it from the text in a cursor."""
 
     column: ColumnElement[Any] | InstrumentedAttribute[Any]
     read: Callable[[str], ColumnElement[Any]] = literal
@@ -59,7 +59,7 @@ def list_documents(
     """Return documents visible to the user; equal ones newest first. Raises MalformedRequest on a
     bad cursor."""
     key = _KEYS.get(sort.key, _UNSORTED)
-    # Sorted without what is shown of them: all that match are, where no index has their order.
+    # Sorted without the columns that are shown: without an index in this order, all matches are.
     columns = (DocumentRow.id, DocumentRow.created_at, key.column.label("sort_key"))
     found = _filter(select(*columns).where(listed_for(user)), user, filters)
     if sort.key == "owner":
@@ -78,7 +78,7 @@ def list_documents(
     next_cursor = None
     if len(rows) > limit:
         last = items[-1]
-        # The order of a title can be too long for a cursor.
+        # The sort key of a title can be too long for a cursor.
         last_key = last.title if sort.key == "title" else str(rows[limit - 1].sort_key)
         next_cursor = make_sorted_cursor(last_key, last.created_at, last.id)
     return CountedPage(items=items, next_cursor=next_cursor, total_count=total)
@@ -135,8 +135,8 @@ def list_trash(
 def matching(
     user: User, filters: DocumentFilter, *, ids: Collection[UUID] | None, deleted: bool = False
 ) -> Select[Any]:
-    """Select visible documents with these ids, without ids all that match the filters. With
-    `deleted` those in the user's trash."""
+    """Select visible documents with these ids, or, without ids, all that match the filters. With
+    `deleted`, select from the user's trash."""
     statement = shown_to(user, deleted=deleted)
     if ids is not None:
         return statement.where(DocumentRow.id.in_(ids))
@@ -197,7 +197,8 @@ def list_owners(session: Session, user: User) -> list[tuple[Any, str]]:
 
 
 def list_tags(session: Session, user: User) -> list[tuple[str, int]]:
-    """Return the tags of documents visible to the user, and how many have each, by name."""
+    """Return the tags of documents visible to the user, each with its number of documents, by
+    name."""
     used = (
         select(func.unnest(DocumentRow.tags).label("tag"))
         .where(listed_for(user), DocumentRow.tags != [])

@@ -62,7 +62,7 @@ from portal.store.models import (
     UserRow,
 )
 
-# Users take turns, so any user with queued jobs has one among the next of all (`ingestion.queue`).
+# Users take turns, so any user with queued jobs has one among the first ones (`ingestion.queue`).
 _MAX_JOBS_CHECKED = 500
 _CONVERSATION = cast(NotificationRow.payload["details", "conversation"].as_string(), Uuid)
 _COLUMNS = (
@@ -87,8 +87,8 @@ def add_ending(session: Session, job_id: UUID, kind: NotificationKind) -> None:
     """Notify the owner of a document, and the user who uploaded the file, how a job ended.
 
     Runs in the transaction that ends the job, once for each end. Nothing is sent for documents in
-    the trash or owned by a program. Jobs that were in work together share a batch, until the user
-    has read it.
+    the trash or owned by a program. Jobs that were unfinished at the same time share a batch, until
+    the user has read it.
     """
     # Two jobs that end at once would not see each other, and begin a batch each.
     session.execute(select(func.pg_advisory_xact_lock(locks.NOTIFICATIONS)))
@@ -130,7 +130,7 @@ def add_ending(session: Session, job_id: UUID, kind: NotificationKind) -> None:
 
 
 def _open_batch() -> ScalarSelect[UUID]:
-    """Select the user's unread batch of jobs that were in work together with this one."""
+    """Select the user's unread batch of jobs that were unfinished at the same time as this one."""
     latest, other = aliased(NotificationRow), aliased(NotificationRow)
     # The end of another attempt at the same document has its own batch.
     is_in_it = (
@@ -166,7 +166,8 @@ def add_recovery_code(session: Session, user_id: UUID, *, left: int) -> None:
 
 
 def add_shared(session: Session, user_id: UUID, conversation_id: UUID, *, owner: str) -> None:
-    """Notify a user that another one shares a conversation with them, once for each."""
+    """Notify a user that another one shares a conversation with them, in place of an earlier notice
+    of the same."""
     details = {"conversation": str(conversation_id), "owner": owner}
     session.execute(
         delete(NotificationRow).where(
@@ -275,7 +276,7 @@ def list_notifications(
 def list_batches(
     session: Session, user: User, *, cursor: str | None = None, limit: int = 50
 ) -> ListPage[Batch]:
-    """Return a user's notifications, those of large batches as one, newest first. Raises
+    """Return a user's notifications, newest first, those of a large batch as one. Raises
     MalformedRequest on a bad cursor."""
     shown = _of(user, *_COLUMNS).subquery()
     batch_id = shown.c.batch_id
@@ -307,7 +308,7 @@ def list_batches(
 
 
 def list_batch(session: Session, user: User, batch_id: UUID) -> tuple[Notification, ...]:
-    """Return a user's notifications of a batch: what failed first, else by title."""
+    """Return a user's notifications of a batch, failures first, then by title."""
     statement = _of(user, *_COLUMNS).where(NotificationRow.batch_id == batch_id)
     found = map(_to_notification, session.execute(statement))
     return tuple(
@@ -358,7 +359,7 @@ def mark_read(
 
 def delete_old(session: Session, *, before: datetime, max_per_user: int) -> None:
     """Delete notifications from before a moment, and all but the latest `max_per_user` of each
-    user; those of the account, which others could push out, only by age."""
+    user. Those about the account, which others could push out, are only deleted by age."""
     is_of_account = NotificationRow.kind.in_([kind.value for kind in OF_ACCOUNT])
     first_beyond = (
         select(NotificationRow.created_at)
@@ -369,7 +370,7 @@ def delete_old(session: Session, *, before: datetime, max_per_user: int) -> None
         .correlate(UserRow)
         .scalar_subquery()
     )
-    # Once a user, not once a notification.
+    # Evaluated once per user, not once per notification.
     beyond = select(UserRow.id, first_beyond.label("until")).cte("beyond")
     beyond = beyond.prefix_with("MATERIALIZED")
     is_beyond = and_(
@@ -408,7 +409,7 @@ def _is_shown(user: User) -> ColumnElement[bool]:
 
 
 def _is_still_shared() -> ColumnElement[bool]:
-    """Hide notices of conversations that are no longer shared, or were deleted."""
+    """Return the condition that a notification is about a conversation that is still shared."""
     reader, conversation = ConversationReaderRow, ConversationRow
     return and_(
         NotificationRow.kind == NotificationKind.SHARED.value,
@@ -425,7 +426,8 @@ def _is_still_shared() -> ColumnElement[bool]:
 
 
 def _is_for_device(user: User) -> ColumnElement[bool]:
-    """Hide new-device notices that are from before this device was known."""
+    """Return the condition that a notification is not about a new device from before this one was
+    known."""
     if user.device_known_since is None:
         return true()
     return or_(

@@ -1,9 +1,8 @@
 """The pages that chunks touch, their labels, and the headings above, from their revisions.
 
 A chunk has the page and the headings of its first character. It may span several pages of a slide
-show and several short sections, while the match is on one of them. A label is what is printed on a
-page where that is not its number: "iv", "A-3". Revisions list their pages in order, from 1 without
-gaps.
+show and several short sections, while the match is on one of them. A label is printed on a page
+instead of its number: "iv", "A-3". Revisions list their pages in order, from 1 without gaps.
 """
 
 from __future__ import annotations
@@ -61,13 +60,13 @@ def outlines(reader: Reader, chunk_ids: Sequence[UUID]) -> dict[UUID, Outline]:
 
 
 def page_label(pages: str, page: str) -> str:
-    """Return SQL for a page's label, NULL where it is the number; arguments are columns."""
+    """Return SQL for a page's label, NULL if that is the number; the arguments are columns."""
     return f"{pages} -> ({page} - 1) ->> 3"
 
 
 def label_of_chunk(chunk: str) -> str:
-    """Return SQL for the label of the page on which a chunk begins. `chunk` is the name of its row.
-    Text without pages costs nothing, other text two lookups by key."""
+    """Return SQL for the label of the page on which a chunk begins. `chunk` is the alias of its
+    row. Text without pages costs nothing, other text two lookups by key."""
     return f"""(
         SELECT {page_label("revision.pages", f"{chunk}.page")}
         FROM jobs job JOIN document_revisions revision ON revision.id = job.revision_id

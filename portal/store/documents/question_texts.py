@@ -18,7 +18,7 @@ from portal.store.documents.selection import (
 
 _MAX_CHARACTERS = 20_000
 _MAX_HEADINGS = 200
-# Sheets have names but no subjects, and what letters ask is meant for those who got them.
+# Sheets have names but no subjects, and questions in e-mails are meant for their recipients.
 _UNFIT = [MediaType.CSV, MediaType.XLSX, MediaType.EML]
 
 _TEXTS = text(

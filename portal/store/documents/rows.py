@@ -162,8 +162,8 @@ def list_summaries(
 
 
 def list_closed_to(session: Session, user: User, document_ids: Collection[UUID]) -> dict[UUID, str]:
-    """Return the documents that a user sees as an administrator only, with titles:
-    others' private ones, and those in folders for members whom the user is not among."""
+    """Return the documents, with titles, that a user sees only as an administrator: others' private
+    ones, and those in members-only folders that the user is not a member of."""
     rows = session.execute(
         select(DocumentRow.id, DocumentRow.title).where(
             DocumentRow.id.in_(document_ids),
@@ -236,7 +236,7 @@ def find_duplicate(
 
 
 def lock_content(session: Session, *, owner_id: UUID, sha256: str) -> None:
-    """Lock a content, so that one upload of the same bytes by the same owner runs at a time."""
+    """Lock a content, so that uploads of the same bytes by the same owner run one at a time."""
     session.execute(
         select(func.pg_advisory_xact_lock(func.hashtextextended(f"{owner_id} {sha256}", 0)))
     )
@@ -268,7 +268,7 @@ def lock_document(session: Session, document_id: UUID) -> DocumentRow | None:
 
 
 def lock_documents_of(session: Session, owner_id: UUID) -> Sequence[DocumentRow]:
-    """Lock a user's documents until the transaction ends, those in the trash too."""
+    """Lock a user's documents, including those in the trash, until the transaction ends."""
     return session.scalars(
         select(DocumentRow)
         .where(DocumentRow.owner_id == owner_id, DocumentRow.purged_at.is_(None))
@@ -278,7 +278,7 @@ def lock_documents_of(session: Session, owner_id: UUID) -> Sequence[DocumentRow]
 
 
 def count_documents_of(session: Session, owner_id: UUID) -> OwnedDocuments:
-    """Count a user's documents, those in the trash too."""
+    """Count a user's documents, including those in the trash."""
     is_private = DocumentRow.visibility == Visibility.PRIVATE.value
     counts = select(
         func.count().filter(~is_private),
@@ -329,8 +329,8 @@ def publish(session: Session, *, document_id: UUID, job_id: UUID) -> None:
 def lock_expired(
     session: Session, *, before: datetime, other_than: Collection[UUID] = ()
 ) -> UUID | None:
-    """Lock the document that has been in the trash longest, since before then at least. It stays
-    locked until the transaction ends; documents locked by others are skipped."""
+    """Lock the document that has been in the trash longest, if it was deleted `before` a time. It
+    stays locked until the transaction ends; documents locked by others are skipped."""
     return session.scalar(
         select(DocumentRow.id)
         .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
@@ -347,8 +347,8 @@ def lock_expired(
 
 
 def purge(session: Session, document_id: UUID) -> None:
-    """Delete text, chunks, vectors and files; keep title, hash and dates for old citations. The
-    words in those citations must be removed first (portal.services.documents.erasing)."""
+    """Delete text, chunks, vectors and files; keep title, hash and dates for old citations. Their
+    quoted words must be removed first (portal.services.documents.erasing)."""
     terms = vocabulary.terms_of_other_jobs(session, document_id, None)
     files.delete_files_of(session, document_id)
     session.execute(delete(JobRow).where(JobRow.document_id == document_id))
@@ -389,8 +389,8 @@ def find_own(session: Session, owner_id: UUID, hashes: Collection[str]) -> list[
 def list_news(
     session: Session, user: User, *, since: datetime, limit: int
 ) -> list[tuple[DocumentSummary, datetime, bool]]:
-    """Return documents that others added or gave a new version, the newest first: each with the
-    time, and whether it is a version."""
+    """Return documents to which others uploaded the first or a new version, newest first, each with
+    the time, and whether it is a new version."""
     # The first file of a document is stored in the transaction that adds it.
     is_version = StoredFileRow.created_at > DocumentRow.created_at
     rows = session.execute(

@@ -26,7 +26,7 @@ def require_visible_scope(session: Session, user: User, scope: AskScope) -> None
 
 
 def name_scope(session: Session, user: User, scope: AskScope) -> NamedScope:
-    """Return the names in a scope, without those that the user may not see any more."""
+    """Return a scope with names, without documents and folders that the user may no longer see."""
     titles = _names(session, DocumentRow.id, DocumentRow.title, scope.documents, listed_for(user))
     names = _names(session, FolderRow.id, FolderRow.name, scope.folders, folder_visible_to(user))
     return NamedScope(
@@ -39,7 +39,7 @@ def name_scope(session: Session, user: User, scope: AskScope) -> NamedScope:
 def _names(
     session: Session, id_: Any, name: Any, ids: Collection[UUID], is_visible: Any
 ) -> dict[UUID, str]:
-    """Return the names of those that are visible, in one statement."""
+    """Return the names of the visible ones by id, in one statement."""
     if not ids:
         return {}
     rows = session.execute(select(id_, name).where(id_.in_(ids), is_visible))
@@ -47,8 +47,8 @@ def _names(
 
 
 def find_named(session: Session, user: User, words: str, *, limit: int) -> NamedScope:
-    """Return documents, folders and tags that a user may see whose names contain the words: the
-    nearer to the beginning, the earlier."""
+    """Return documents, folders and tags that a user may see whose names contain the words, those
+    with the words nearer to the beginning first."""
     words = words.lower()
     documents = rows.shown_to(user).where(DocumentRow.title.icontains(words, autoescape=True))
     folders = select(FolderRow.id, FolderRow.name).where(

@@ -1,13 +1,13 @@
 """The effective selection of a user: documents that are visible, not deleted, and enabled.
 
-The one definition of the rule that every search and list obeys. A document is visible to its owner
-and to administrators; if it is shared, also to the members of its gate, the nearest folder above it
-that is open to members only, and without a gate to all (ADR 56). A document is enabled as the first
-of these says: its switch in the conversation, that of the nearest folder in the conversation, the
-conversation's scope if it has one (its documents and folders are switched on, its tags are on, all
-else is off), the user's switch of the document, that of the nearest folder; else it is on. The
-nearest switches are kept in `folder_states` by triggers (ADR 54). A document in the trash leaves
-search by this rule, in the transaction that sets `deleted_at`.
+This is the one definition of the rule that every search and list obeys. A document is visible to
+its owner and to administrators; if it is shared, also to the members of its gate, the nearest
+folder above it that is open to members only, or, without a gate, to all (ADR 56). Whether it is
+enabled depends on the first of these that is set: its switch in the conversation, that of the
+nearest folder in the conversation, the conversation's scope (its documents and folders are switched
+on, its tags are on, all else is off), the user's switch of the document, that of the nearest
+folder; by default it is on. Triggers keep the nearest switches in `folder_states` (ADR 54). A
+document in the trash leaves search by this rule, in the transaction that sets `deleted_at`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from portal.domain.people import User
 from portal.store.models import CollectionRow, DocumentRow
 
 PORTAL_COLLECTION = "portal"
-# A statement is kept for so many users: composing one takes longer than running it.
+# Statements are cached for this many users, because composing one takes longer than running it.
 MAX_COMPOSED = 256
 
 # For statements written as text, in which documents have the alias d. Each table is joined by its
@@ -48,7 +48,7 @@ IN_SCOPE = """CASE WHEN folder_scope.id IS NOT NULL
     THEN jsonb_exists_any(folder_scope.tags, d.tags) END"""
 _STATES = {"folder_scope": IN_SCOPE}
 # The condition that a user passes the gate of a document or folder. The subquery is the same for
-# all rows, and evaluated once a statement at most.
+# all rows, and evaluated at most once per statement.
 _PASSES = """({0}.gate_id IS NULL OR {0}.gate_id IN (
     SELECT folder_id FROM folder_access WHERE user_id = :user_id
 ))"""
@@ -57,7 +57,8 @@ VISIBLE_WHERE = f"""
     AND (d.visibility = 'shared' AND {_PASSES.format("d")}
          OR d.owner_id = :user_id OR :user_is_admin)
 """
-# The condition that not all users may see a document: its chunks are in no index of shared ones.
+# The condition that not all users may see a document: its chunks are not in the index of shared
+# ones.
 IS_LIMITED = "(d.visibility = 'private' OR d.gate_id IS NOT NULL)"
 # The condition that a user may see a folder, by its alias.
 VISIBLE_FOLDER = f"""(
@@ -70,14 +71,14 @@ OPEN_FOLDER = f"""({VISIBLE_FOLDER} AND (
         WHERE user_id = :user_id AND role IN ('contributor', 'keeper')
     )
 ))"""
-# The condition that a user keeps the gate of a shared document or a folder.
+# The condition that a user is a keeper of the gate of a shared document or a folder.
 KEEPS = """{0}.gate_id IN (
     SELECT folder_id FROM folder_access WHERE user_id = :user_id AND role = 'keeper'
 )"""
 EDITABLE_WHERE = f"""(
     d.owner_id = :user_id OR :user_is_admin OR d.visibility = 'shared' AND {KEEPS.format("d")}
 )"""
-# A view: the users who pass each gate, by their own names or by a group's, and their roles.
+# A view of the users who pass each gate, as members or through a group, and their roles.
 _ACCESS = table("folder_access", column("folder_id"), column("user_id"), column("role"))
 
 
@@ -87,8 +88,8 @@ def _enabled(switches: Iterable[str]) -> str:
 
 
 def selection_sql(*, in_conversation: bool) -> tuple[str, str]:
-    """Return joins and conditions for what counts. A search without a conversation leaves out what
-    would be looked up for each row."""
+    """Return the joins and conditions of the selection. Without a conversation, its switches are
+    left out, which would be looked up for each row."""
     names = [name for name in _JOINS if in_conversation or name.endswith("default")]
     joins = " ".join(f"LEFT JOIN {_JOINS[name]}" for name in reversed(names))
     return joins, f"{VISIBLE_WHERE} AND {_enabled(names)}"
@@ -135,7 +136,7 @@ def editable_by(user: User) -> ColumnElement[bool]:
     return or_(DocumentRow.owner_id == user.id, and_(DocumentRow.visibility == "shared", keeps))
 
 
-# Not a join: of one collection, the indexes of sorted lists are in order.
+# Not a join: within one collection, the indexes of sorted lists are in order.
 _PORTAL_ID = (
     select(CollectionRow.id).where(CollectionRow.name == PORTAL_COLLECTION).scalar_subquery()
 )
@@ -148,7 +149,7 @@ def listed_for(user: User, *, deleted: bool = False) -> ColumnElement[bool]:
     if not deleted:
         return and_(is_visible, DocumentRow.deleted_at.is_(None))
     is_trashed = and_(DocumentRow.deleted_at.is_not(None), DocumentRow.purged_at.is_(None))
-    # Only the owner sees the trash; for other users its documents are gone.
+    # Only the owner and administrators see the trash; for other users its documents are gone.
     is_own = true() if user.is_admin else DocumentRow.owner_id == user.id
     return and_(is_visible, is_trashed, is_own)
 
@@ -169,7 +170,7 @@ _CONDITION = """
 
 
 def scope_conditions(scope: AskScope | None, binds: dict[str, Any]) -> list[str]:
-    """Return the conditions of a scope, none for everything; fill in their binds."""
+    """Return the conditions of a scope, none for all documents; add their binds."""
     if not scope:
         return []
     binds |= {

@@ -87,8 +87,8 @@ def list_switches(
     """Return documents visible to the user with their switches, by title.
 
     Outside a conversation only the user's own switches count. `in_panel` leaves out unreadable
-    documents and, without `contains`, those outside of the folder, None for the top. Only documents
-    in the scope are listed. Raises MalformedRequest on a bad cursor.
+    documents and, without `contains`, those outside of `folder_id`, where None is the top. Only
+    documents in the scope are listed. Raises MalformedRequest on a bad cursor.
     """
     binds = selection_binds(user, conversation_id) | {"limit": limit + 1, "folder_id": folder_id}
     enabled_count, total_count = count(session, user, conversation_id, is_readable=in_panel)
@@ -231,7 +231,7 @@ _FOLDERS_IN = "parent.id IS NOT DISTINCT FROM :parent_id"
 _FOLDERS_NAMED = "strpos(lower(d.name), lower(:contains)) > 0"
 _ONE_FOLDER = "d.id = :folder_id"
 _FOLDER_ORDER = "ORDER BY d.name_order, d.id LIMIT :limit"
-# Folders with what the user sees below them; `top_id` is the one of them that a row lies below.
+# Folders and the folders that the user sees below them; `top_id` is the one that a row is below.
 _BELOW = f"""
     WITH RECURSIVE below AS (
         SELECT id, id AS top_id FROM folders WHERE id = ANY(:folder_ids)
@@ -261,7 +261,7 @@ def list_folder_switches(
     with_counts: bool = False,
 ) -> tuple[FolderSwitch, ...]:
     """Return the children of a folder, None for the top, by name; or, with `contains`, all folders
-    with this in their names. `with_counts` counts the documents in each and below."""
+    whose names contain it. `with_counts` counts the documents in each and below."""
     binds = selection_binds(user, conversation_id) | {"limit": MAX_LISTED}
     if contains:
         which, binds["contains"] = _FOLDERS_NAMED, contains
@@ -343,7 +343,7 @@ def set_switch(
     conversation_id: UUID | None = None,
     enabled: bool | None,
 ) -> None:
-    """Set the switch of a document, of a user or in a conversation; None removes it."""
+    """Set the switch of a document for a user or in a conversation; None removes it."""
     table: type[UserDocumentDefaultRow | ConversationDocumentOverrideRow] = UserDocumentDefaultRow
     key = {"user_id": user_id, "document_id": document_id}
     if conversation_id is not None:
@@ -365,7 +365,7 @@ def set_folder_switch(
     conversation_id: UUID | None = None,
     enabled: bool | None,
 ) -> None:
-    """Set the switch of a folder, of a user or in a conversation; None removes it."""
+    """Set the switch of a folder for a user or in a conversation; None removes it."""
     owner = {"user_id": user_id, "conversation_id": conversation_id}
     if enabled is None:
         owned = delete(FolderSwitchRow).filter_by(owner_id=user_id or conversation_id)
@@ -377,7 +377,7 @@ def set_folder_switch(
 
 
 def clear_folder(session: Session, user: User, conversation_id: UUID, folder_id: UUID) -> None:
-    """Remove a conversation's switches of a folder, and of all that the user sees in it."""
+    """Remove a conversation's switches of a folder, and of everything that the user sees in it."""
     binds = selection_binds(user, conversation_id) | {"folder_ids": [folder_id]}
     for statement in _CLEAR_BELOW:
         session.execute(statement, binds)

@@ -71,7 +71,7 @@ def terms_of_other_jobs(session: Session, document_id: UUID, job_id: UUID | None
     return list(session.scalars(text(query), {"document_id": document_id, "job_id": job_id}))
 
 
-# Common words would be looked up in long lists of the index, and are in some chunk of a sample.
+# Common words are found in a sample of chunks: the index has long lists for them, slow to look up.
 _DELETE_UNUSED = text(
     """
     WITH common AS MATERIALIZED (
@@ -91,7 +91,8 @@ _DELETE_UNUSED = text(
 
 
 def delete_unused(session: Session, terms: Sequence[str]) -> None:
-    """Delete words of these terms that no chunk has any more. Nothing of an erased text stays."""
+    """Delete words of these terms that are no longer in any chunk: nothing of an erased text
+    stays."""
     if not terms:
         return
     session.execute(_DELETE_UNUSED, {"terms": list(terms)})
@@ -132,7 +133,7 @@ def find_similar(session: Session, words: Sequence[str]) -> dict[str, list[Word]
 
 
 def _prepare_trigrams(session: Session) -> bool:
-    """Set the similarity threshold for this transaction; return False where there is no index."""
+    """Set the similarity threshold for this transaction; return False if there is no index."""
     query = """
         SELECT to_regclass(:name) IS NOT NULL,
                set_config('pg_trgm.similarity_threshold', :min_similarity, true)

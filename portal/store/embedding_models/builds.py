@@ -72,8 +72,8 @@ class BuildState:
 def missing_chunks(
     session: Session, model: RegisteredModel, *, after: UUID | None, limit: int
 ) -> list[MissingChunk]:
-    """Return the next chunks without a vector, ordered by id, which is the cursor `after`: looking
-    from the start each time would scan everything that is done already."""
+    """Return the next chunks without a vector, by id, beginning after the id `after`: beginning at
+    the start each time would scan everything that is done already."""
     query = f"""
         SELECT c.id, c.document_id, c.job_id, concat_ws(E'\\n', c.context, c.content)
         FROM {PORTAL_CHUNKS}
@@ -88,8 +88,8 @@ def add_missing(
     session: Session, model: RegisteredModel, chunks: Sequence[MissingChunk], vectors: Vector
 ) -> int:
     """Store vectors (len(chunks), dimensions) of those chunks that still exist and have no vector
-    yet; return how many that were."""
-    # Held until the transaction ends, so that none is deleted in between.
+    yet; return how many."""
+    # Locked until the transaction ends, so that none is deleted in between.
     query = f"""
         SELECT c.id FROM document_chunks c
         WHERE c.id = ANY(:ids) AND {IS_MISSING.format(partition=model.partition)}
@@ -137,9 +137,9 @@ def update_index(
     *,
     axis: Vector | None = None,
 ) -> None:
-    """Bring the partition's index in line with the settings and, where the model's direction of
-    language is known, shorten it along this `axis` (dimensions,). A new index is built concurrently
-    and replaces the old one in one transaction. `connection` has no transactions."""
+    """Bring the partition's index in line with the settings and, if the model's direction of
+    language is known, shorten its vectors along this `axis` (dimensions,). A new index is built
+    concurrently and replaces the old one in one transaction. `connection` has no transactions."""
     if not wants_index(search):
         for index in standing_indexes(connection, model.partition):
             connection.execute(text(f"DROP INDEX CONCURRENTLY IF EXISTS {index.name}"))
@@ -177,7 +177,7 @@ def update_index(
 @dataclass(frozen=True, slots=True)
 class IndexState:
     """The state of a model's vector index. `missing`: searches compare all of its vectors.
-    `differs`: it is in use and not what the settings ask for; `has` and `wanted` describe both in
+    `differs`: it is in use but does not match the settings; `has` and `wanted` describe both in
     words. `off`: the settings ask for none."""
 
     state: Literal["ok", "missing", "differs", "off"]
@@ -217,8 +217,8 @@ def _estimate_rows(session: Session, model: RegisteredModel) -> int:
 
 @dataclass(frozen=True, slots=True)
 class MissingCheck:
-    """Whether some of the checked chunks have no vector; `last` is the id of the last one, None at
-    the end."""
+    """Whether some of the checked chunks have no vector; `last` is the id of the last chunk, None
+    at the end."""
 
     is_some: bool
     last: UUID | None
@@ -227,7 +227,7 @@ class MissingCheck:
 def check_missing(
     session: Session, model: RegisteredModel, *, after: UUID | None, limit: int
 ) -> MissingCheck:
-    """Check whether the next `limit` chunks, by id, all have a vector by a model."""
+    """Check whether any of the next `limit` chunks, by id, has no vector by a model."""
     query = f"""
         SELECT count(*) AS checked, (array_agg(c.id ORDER BY c.id DESC))[1] AS last,
                COALESCE(bool_or(e.chunk_id IS NULL), FALSE) AS is_some
@@ -240,7 +240,7 @@ def check_missing(
 
 
 def has_failed_lately(session: Session, model: RegisteredModel, *, within_s: float) -> bool:
-    """Return whether the last build of a model failed, and recently."""
+    """Return whether the last build of a model failed, within the last `within_s` seconds."""
     query = (
         "SELECT stage = 'failed' AND noted_at > now() - make_interval(secs => :within_s)"
         " FROM embedding_models WHERE id = :id"

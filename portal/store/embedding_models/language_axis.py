@@ -5,7 +5,7 @@ that lies between them (`portal.embeddings.calibration`) begins on one and rarel
 So the index stores each chunk with its component along l, the unit vector from one language to the
 other, halved, and is searched with each query's component doubled:
 
-    chunk  M x = x - (1 - a) (x·l) l,    question  M⁻¹ q = q + (1/a - 1) (q·l) l,    a = 1/2.
+    chunk  M x = x - (1 - a) (x·l) l,    query  M⁻¹ q = q + (1/a - 1) (q·l) l,    a = 1/2.
 
 M is symmetric, so (M⁻¹ q)·(M x) = q·x: the inner product that the index orders by is the cosine of
 unit vectors, for every query, corrected or not. Only the links of the graph differ.
@@ -35,18 +35,18 @@ _SAME_AXIS = 0.98
 
 
 def shortened(name: str, vector: str) -> str:
-    """Return SQL for what the index stores of a chunk's vector, an SQL expression."""
+    """Return SQL for the vector that the index stores, from an SQL expression for a chunk's."""
     return f"shortened_{name}({vector})"
 
 
 def stretched(name: str, vector: str) -> str:
-    """Return SQL for what the index is searched with for a query's vector, an SQL expression."""
+    """Return SQL for the vector to search the index with, from an SQL expression for a query's."""
     return f"stretched_{name}({vector})"
 
 
 def ensure(session: Session, model_id: int, axis: Vector, standing: str | None = None) -> str:
     """Return the name of the functions for an axis (dimensions,) of unit length, creating missing
-    ones; it is the name in `standing` if its axis is the same. The caller holds the registry."""
+    ones; it is `standing` if those have the same axis. The caller holds the registry's lock."""
     if standing is not None and _is_of(session, standing, axis):
         return standing
     values = np.asarray(axis, np.float32)
@@ -87,8 +87,7 @@ def _definition(call: str, along: str, part: Vector) -> str:
 
 
 def _is_of(session: Session, name: str, axis: Vector) -> bool:
-    """Return whether functions have this axis: stretched along it, it is longer by 1 /
-    SHARE_LEFT."""
+    """Return whether the functions have this axis: if so, they stretch it by 1 / SHARE_LEFT."""
     length = session.scalar(
         text(f"SELECT -({stretched(name, 'CAST(:axis AS vector)')} <#> CAST(:axis AS vector))"),
         {"axis": _literal(axis)},

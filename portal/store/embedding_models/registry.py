@@ -33,8 +33,8 @@ _MAX_INLINE_DIMENSIONS = 1900
 @dataclass(frozen=True, slots=True)
 class RegisteredModel:
     """A model with a partition of vectors. `shape` says how the partition's index is built, and so
-    what a search must order by to use it. With `is_complete` no chunk lacks a vector; without, that
-    is unknown."""
+    what a search must order by to use it. With `is_complete` no chunk lacks a vector; otherwise
+    that is unknown."""
 
     id: int
     name: str
@@ -59,9 +59,8 @@ class RegisteredModel:
 
     @property
     def candidate_factor(self) -> int:
-        """Return how many times more rows than wanted to read from the index, because its order is
-        that of shortened vectors: the best of them by `exact_distance` are the answer. 1 means no
-        more."""
+        """Return how many times the wanted number of rows to read from the index: the order of
+        binary vectors is approximate, and the best rows by `exact_distance` are the answer."""
         return self.shape.candidate_factor
 
     def order_expression(self, alias: str, bind: str) -> str:
@@ -215,7 +214,8 @@ def list_models(session: Session) -> list[RegisteredModel]:
 
 
 def set_complete(session: Session, model: RegisteredModel, *, is_complete: bool) -> None:
-    """Record whether every chunk has a vector by this model; the caller holds the registry."""
+    """Record whether every chunk has a vector by this model. The caller must hold the registry's
+    lock."""
     session.execute(
         update(EmbeddingModelRow)
         .where(EmbeddingModelRow.id == model.id, EmbeddingModelRow.is_complete != is_complete)

@@ -64,7 +64,7 @@ def coverage(session: Session, model: RegisteredModel) -> Coverage:
     return Coverage(*session.execute(text(query), {"collection": PORTAL_COLLECTION}).one())
 
 
-def serve_by(session: Session, model: RegisteredModel) -> None:
+def activate_model(session: Session, model: RegisteredModel) -> None:
     """Activate a model from the next search on; the previous one is kept as it is."""
     session.execute(
         update(EmbeddingModelRow)
@@ -84,7 +84,7 @@ def serve_by(session: Session, model: RegisteredModel) -> None:
 
 
 def find_previous(session: Session) -> RegisteredModel | None:
-    """Return the model that was active last before this one, if it still exists."""
+    """Return the model that was active before the current one, if it still exists."""
     retired = [model for model in list_models(session) if model.retired_at is not None]
     # By id too: two switches within one tick of the clock still have an order.
     return max(retired, key=lambda m: (m.retired_at or m.activated_at, m.id), default=None)

@@ -1,4 +1,4 @@
-"""Vector indexes: what they are built on, and the ORDER BY that a search needs to use one.
+"""Vector indexes: the expressions they are built on, and the ORDER BY that a search needs.
 
 The cast must be the same in the index and in the query, because the planner matches expressions.
 Half precision halves the index without a visible effect: the scores that are shown come from the
@@ -34,15 +34,15 @@ _LISTS_TOLERANCE = 4
 # pgvector's advice: a list per thousand rows up to a million.
 _ROWS_A_LIST = 1000
 _MAX_LISTS = 32768
-# Vectors that a scan visits at most when the selection rejects what it finds.
+# The most vectors that a scan visits when the selection rejects what it finds.
 _MAX_SCAN_TUPLES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class IndexShape:
-    """The definition of a vector index: its kind, what it stores of each vector, what it orders by,
-    and the name of the `language_axis` along which its vectors are shortened, if they are. Binary
-    vectors give angles, for any metric."""
+    """The definition of a vector index: its method, the type of its vectors, the metric it orders
+    by, and the name of the `language_axis` along which its vectors are shortened, if any. Binary
+    vectors order by angle, whatever the metric."""
 
     method: Method = "hnsw"
     vector_type: VectorType = "halfvec"
@@ -51,8 +51,8 @@ class IndexShape:
 
     @classmethod
     def of(cls, method: str, vector_type: str, axis: str | None = None) -> IndexShape:
-        """Return the shape of an index over unit vectors from the registry's columns, whose values
-        a constraint limits."""
+        """Return the shape of an index on unit vectors from the registry's columns, whose values
+        are checked by a constraint."""
         # Shortened vectors differ in length, so they are compared by inner product.
         metric: Metric = "ip" if axis else "cosine"
         return cls(cast("Method", method), cast("VectorType", vector_type), metric, axis)
@@ -85,7 +85,7 @@ class IndexShape:
         asked = f"CAST({question} AS vector)"
         if self.axis:
             asked = language_axis.stretched(self.axis, asked)
-        # A subquery is evaluated once; the bare expression would be for each row of a kept plan.
+        # A subquery is evaluated once; the bare expression, in a cached plan, for each row.
         asked = f"(SELECT {self._kept(asked, dimensions)})"
         operator = "<~>" if self.vector_type == "bit" else _OPERATORS[self.metric]
         return f"({self.indexed(vector, dimensions)} {operator} {asked})"
@@ -112,7 +112,7 @@ def index_name(partition: str, method: str) -> str:
 
 
 def options(shape: IndexShape, search: SearchSettings, rows: int = 0) -> dict[str, int]:
-    """Return the storage parameters of an index, by the settings and the number of rows."""
+    """Return the storage parameters of an index for the settings and the number of rows."""
     if shape.method == "hnsw":
         # pgvector refuses a graph whose nodes have more links than candidates to choose from.
         candidates = max(search.hnsw.ef_construction, 2 * search.hnsw.m)
@@ -159,7 +159,7 @@ def scan_settings(search: SearchSettings, wanted: int) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class StandingIndex:
-    """An index on a partition's vectors, as the server has it."""
+    """An index on a partition's vectors, as the server reports it."""
 
     name: str
     method: str
@@ -196,7 +196,7 @@ def _read(reloptions: list[str] | None) -> dict[str, int]:
 def is_current(
     index: StandingIndex, partition: str, shape: IndexShape, search: SearchSettings, rows: int
 ) -> bool:
-    """Return whether an index matches the settings. What it stores of a vector is in the registry,
+    """Return whether an index matches the settings. The type of its vectors is in the registry,
     which changes in the same transaction."""
     if not index.is_valid or index.name != index_name(partition, shape.method):
         return False
@@ -236,7 +236,7 @@ def build_aside(
 
 
 def replace(session: Session, partition: str, name: str, method: Method) -> None:
-    """Replace all other indexes of the partition by the index `name`."""
+    """Replace all other indexes of the partition with the index `name`."""
     for index in standing_indexes(session, partition):
         if index.name != name:
             session.execute(text(f"DROP INDEX {index.name}"))

@@ -16,7 +16,7 @@ class UserRow(Base):
 
     id: Mapped[UuidKey]
     name: Mapped[str]
-    # Equal for names that look alike. None where two such names are older than this column.
+    # Equal for names that look alike. None if two such names are older than this column.
     name_skeleton: Mapped[str | None] = mapped_column(unique=True)
     # None: the user signs in at the provider or by tokens of an outside issuer, or an administrator
     # reset the password.
@@ -29,7 +29,7 @@ class UserRow(Base):
     created_at: Mapped[CreatedAt]
     disabled_at: Mapped[datetime | None]
     last_seen_at: Mapped[datetime | None]
-    # By browser sessions, not API clients: the latest use, and the end of the previous visit.
+    # In browser sessions, not API clients: the latest use, and the end of the previous visit.
     visited_at: Mapped[datetime | None]
     previous_visit_at: Mapped[datetime | None]
 

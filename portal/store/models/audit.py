@@ -12,7 +12,7 @@ from portal.store.models.base import Base, JsonObject, UuidKey
 
 
 class AuditRow(Base):
-    """One event. It refers to nothing by foreign key, because it outlives what it names."""
+    """One event. It has no foreign keys, because it outlives the rows it names."""
 
     __tablename__ = "audit_log"
 
@@ -23,7 +23,7 @@ class AuditRow(Base):
     source: Mapped[str]
     actor_id: Mapped[UUID | None]
     actor_name: Mapped[str | None]
-    # Of a failed sign-in: what was typed as a name may be a password.
+    # For a failed sign-in: what was typed as a name may be a password.
     name_digest: Mapped[str | None]
     address: Mapped[str | None]
     user_agent: Mapped[str | None]

@@ -36,7 +36,7 @@ UuidKey = Annotated[UUID, mapped_column(primary_key=True, server_default=text("g
 CreatedAt = Annotated[datetime, mapped_column(server_default=text("now()"))]
 JsonObject = Annotated[dict[str, Any], mapped_column(JSONB, server_default=text("'{}'::jsonb"))]
 
-# What belongs to another row, and is deleted with it.
+# References to a row that this one belongs to, and is deleted with.
 UserRef = Annotated[UUID, mapped_column(ForeignKey("users.id", ondelete="CASCADE"))]
 DocumentRef = Annotated[UUID, mapped_column(ForeignKey("documents.id", ondelete="CASCADE"))]
 FolderRef = Annotated[UUID, mapped_column(ForeignKey("folders.id", ondelete="CASCADE"))]

@@ -40,15 +40,15 @@ class DocumentChunkRow(Base):
     external_id: Mapped[str | None]
     chunk_index: Mapped[int]
     content: Mapped[str]
-    # Analysed terms, joined by spaces: what both keyword backends index with `simple`. A line each
-    # for the content, caption, heading and title, which have the weights D to A in the tsvector.
+    # Analysed terms, joined by spaces, which both keyword backends index with `simple`. One line
+    # each for content, caption, heading and title, with the weights D to A in the tsvector.
     terms: Mapped[str] = mapped_column(server_default=text("''"))
     terms_vector: Mapped[Any] = mapped_column(TSVECTOR, Computed(_WEIGHTED_TERMS, persisted=True))
     analyser_version: Mapped[int] = mapped_column(SmallInteger, server_default=text("0"))
     language: Mapped[str] = mapped_column(server_default=text("'other'"))
     page: Mapped[int | None]
     heading: Mapped[str | None]
-    # Caption and header of the table whose rows it begins with, one a line.
+    # Caption and header of the table whose rows it begins with, one per line.
     context: Mapped[str | None]
     # As in document_revisions, counted from the beginning of `content`.
     blocks: Mapped[list[Any]] = mapped_column(server_default=text("'[]'::jsonb"))
@@ -105,7 +105,7 @@ class SharedChunkRow(Base):
 
 class VocabularyRow(Base):
     """A word that some chunk has or had, folded and as it was first written, with the term
-    (or several, parted by spaces) that finds it and the keys that its misspellings share
+    (or several, separated by spaces) that finds it and the keys that its misspellings share
     (portal.text.terms.spelling)."""
 
     __tablename__ = "vocabulary"
@@ -119,7 +119,7 @@ class VocabularyRow(Base):
 
 
 class EmbeddingModelRow(Base):
-    """A model whose vectors are kept; each has its own partition and index."""
+    """A model whose vectors are stored; each has its own partition and index."""
 
     __tablename__ = "embedding_models"
 
@@ -129,13 +129,13 @@ class EmbeddingModelRow(Base):
     dimensions: Mapped[int]
     # What the provider needs to load it again, such as a directory; never a secret.
     options: Mapped[JsonObject]
-    # How the partition's index stands: searches order by the very expression it is built on.
+    # The definition of the partition's index: searches order by the same expression.
     index_method: Mapped[str] = mapped_column(server_default=text("'hnsw'"))
     vector_type: Mapped[str] = mapped_column(server_default=text("'halfvec'"))
-    # Names the functions of `language_axis` that stand in the index's expression.
+    # The name of the functions of `language_axis` in the index's expression.
     index_axis: Mapped[str | None]
     status: Mapped[str] = mapped_column(server_default=text("'building'"))
-    # Whether every chunk surely has a vector; else that must be counted.
+    # Whether every chunk is known to have a vector; otherwise that has to be counted.
     is_complete: Mapped[bool] = mapped_column(server_default=text("false"))
     calibration: Mapped[dict[str, Any] | None]
     created_at: Mapped[CreatedAt]
@@ -147,7 +147,7 @@ class EmbeddingModelRow(Base):
     total_count: Mapped[int] = mapped_column(server_default=text("0"))
     error: Mapped[dict[str, Any] | None]
     noted_at: Mapped[datetime | None]
-    # The last comparison with the model that served then.
+    # The last comparison with the model that was active then.
     comparison: Mapped[dict[str, Any] | None]
 
     __table_args__ = (
@@ -167,7 +167,7 @@ class EmbeddingModelRow(Base):
 
 
 class ChunkEmbeddingRow(Base):
-    """The vector of a chunk by a model. Document and job stand here too, so that the vector
+    """The vector of a chunk by a model. Document and job are repeated here, so that the vector
     leg filters without touching the much wider chunks."""
 
     __tablename__ = "chunk_embeddings"

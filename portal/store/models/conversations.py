@@ -52,7 +52,7 @@ class ConversationRow(Base):
     id: Mapped[UuidKey]
     user_id: Mapped[UserRef]
     title: Mapped[str] = mapped_column(server_default=text("''"))
-    # An AskScope (`portal.domain.documents.selection`); null is everything.
+    # An AskScope (`portal.domain.documents.selection`); null means all documents.
     scope: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     # Written by triggers: the transaction that last changed its switches or its scope.
     selection_version: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
@@ -104,15 +104,15 @@ class MessageRow(Base):
     id: Mapped[UuidKey]
     conversation_id: Mapped[ConversationRef]
     role: Mapped[str]
-    # Question and answer are written in one transaction, and so at the same time.
+    # The order: a question and its answer are written in one transaction, at the same `now()`.
     position: Mapped[int] = mapped_column(BigInteger, Identity(always=True))
     content: Mapped[str]
     status: Mapped[str] = mapped_column(server_default=text("'done'"))
     # The input of the answer: selection hash, models, chunks.
     retrieval: Mapped[JsonObject]
-    # Narrows this question as the scope of a conversation does; null is all of that.
+    # Narrows this question within the selection of its conversation; null does not narrow it.
     scope: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    # Of each sentence: [start, end, markers, is supported, likeness].
+    # For each sentence: [start, end, markers, is supported, likeness].
     support: Mapped[list[Any]] = mapped_column(server_default=text("'[]'"))
     feedback: Mapped[str | None]
     # Why an answer was not useful.
@@ -181,7 +181,7 @@ class NotificationRow(Base):
     # The ended job that it announces: a job that is retried ends more than once.
     job_id: Mapped[UUID | None] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"))
     attempt: Mapped[int | None]
-    # Shared by jobs that were in work at the same time: they are announced as one.
+    # Shared by jobs that were unfinished at the same time: they are announced as one.
     batch_id: Mapped[UUID] = mapped_column(server_default=func.gen_random_uuid())
     payload: Mapped[JsonObject]
     created_at: Mapped[CreatedAt]
@@ -216,7 +216,8 @@ class DynamicConfigRow(Base):
 
 
 class ChatSetupRow(Base):
-    """The administrators' choice of what writes answers: one row; null means the settings."""
+    """The administrators' choice of the model that writes answers, in one row; null means that of
+    the settings."""
 
     __tablename__ = "chat_setup"
 
@@ -244,7 +245,7 @@ class EvaluationQuestionRow(Base):
 
 class SelectionChangeRow(Base):
     """A document that changed in a version of the selection of `owner_id`, a user, a conversation
-    or the collection of documents; without a document any may have. Written by triggers."""
+    or the collection of documents. Without `document_id` any may have. Written by triggers."""
 
     __tablename__ = "selection_changes"
 
@@ -257,7 +258,7 @@ class SelectionChangeRow(Base):
 
 
 class IdempotencyKeyRow(Base):
-    """An upload request that was answered, so that a repeat gets the same answer."""
+    """An upload request and its response, so that a repeat gets the same response."""
 
     __tablename__ = "idempotency_keys"
 

@@ -70,7 +70,7 @@ class StoredFileRow(Base):
 
 
 class StoredFilePartRow(Base):
-    """A MiB of an original, in order."""
+    """One MiB of an original file."""
 
     __tablename__ = "stored_file_parts"
 
@@ -179,7 +179,7 @@ class SourceHostRow(Base):
 
 
 class FolderSwitchRow(Base):
-    """A switch of a folder and everything below it, of a user or in one conversation."""
+    """A switch of a folder and everything below it, for a user or in one conversation."""
 
     __tablename__ = "folder_switches"
 
@@ -224,7 +224,7 @@ class DocumentRow(Base):
     # Written by triggers: the gate of the folder.
     gate_id: Mapped[UUID | None]
     title: Mapped[str]
-    # Numbers in it are padded with zeros.
+    # The sort key of the title, with numbers padded with zeros.
     title_order: Mapped[str | None] = mapped_column(
         Computed("natural_order(title)", persisted=True), deferred=True
     )
@@ -241,7 +241,7 @@ class DocumentRow(Base):
     current_job_id: Mapped[UUID | None] = mapped_column(
         ForeignKey("jobs.id", ondelete="SET NULL", use_alter=True)
     )
-    # Written by a trigger with current_job_id. Plans of searches are chosen by it.
+    # Written by a trigger with current_job_id. The plans of searches depend on it.
     chunk_count: Mapped[int] = mapped_column(server_default=text("0"))
     created_at: Mapped[CreatedAt]
     updated_at: Mapped[CreatedAt]
@@ -254,7 +254,7 @@ class DocumentRow(Base):
             "status IN ('queued', 'processing', 'ready', 'failed')", name="status_known"
         ),
         CheckConstraint("purged_at IS NULL OR deleted_at IS NOT NULL", name="purged_is_deleted"),
-        # Includes what decides who sees a document, so that lists are counted from the index.
+        # Includes the columns that decide who sees a document, to count lists from the index.
         Index(
             "ix_documents_listed",
             *("collection_id", "created_at", "id"),
@@ -297,7 +297,7 @@ class BulkChangeRow(Base):
 
 
 class BulkReportRow(Base):
-    """What a change of many documents did and skipped."""
+    """The result of a bulk change, with the documents that it skipped."""
 
     __tablename__ = "bulk_reports"
 
@@ -333,7 +333,7 @@ class DocumentRevisionRow(Base):
     # Tables, list items and so on, as `Block.as_json` of `portal.domain.documents.structure`
     # writes them.
     blocks: Mapped[list[Any]] = mapped_column(server_default=text("'[]'::jsonb"))
-    # The reader that made the text. Texts of older readers are read again in the background.
+    # The reader that made the text. Files read by older ones are read again in the background.
     reader_version: Mapped[int] = mapped_column(SmallInteger, server_default=text("0"))
     warnings: Mapped[list[Any]] = mapped_column(server_default=text("'[]'::jsonb"))
     # Compared with the previous searchable text; null for the first, and for very long texts.

@@ -16,7 +16,7 @@ class SavedSearchRow(Base):
     id: Mapped[UuidKey]
     user_id: Mapped[UserRef]
     name: Mapped[str]
-    # The address of the page of search: names and values.
+    # The arguments in the URL of the search page: names and values.
     arguments: Mapped[dict[str, Any]]
     created_at: Mapped[CreatedAt]
 

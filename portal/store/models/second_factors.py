@@ -60,7 +60,7 @@ class SecondFactorFailureRow(Base):
     id: Mapped[int] = mapped_column(BigInteger, Identity(), primary_key=True)
     user_id: Mapped[UserRef]
     method: Mapped[str]
-    # A digest of the pending sign-in; none where the code came with the password.
+    # A digest of the pending sign-in; null if the code came with the password.
     sign_in_sha256: Mapped[bytes | None]
     failed_at: Mapped[datetime] = mapped_column(server_default=text("clock_timestamp()"))
 

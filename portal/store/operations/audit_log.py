@@ -34,7 +34,7 @@ def add_entries(
     origin: Origin,
     **who: Any,
 ) -> None:
-    """Write an event for each subject with its details; `who` are the columns of the actor."""
+    """Write an event for each subject, with its details; `who` are the columns about the actor."""
     common = {
         **who,
         "event": event.value,
@@ -93,7 +93,7 @@ def list_recent_subjects(
     *,
     within_s: int,
 ) -> set[str]:
-    """Return the subjects for which the actor has an event of this kind already."""
+    """Return the ids of subjects that the actor has such an event about in the last `within_s`."""
     recent = select(AuditRow.subject_id).where(
         AuditRow.subject_kind == kind.value,
         AuditRow.subject_id.in_([str(subject_id) for subject_id in ids]),

@@ -13,7 +13,7 @@ from portal.store.embedding_models.registry import COLLECTION_PROVIDER
 
 
 def read_revision(session: Session) -> str | None:
-    """Return the schema's revision, None before the first migration."""
+    """Return the schema's revision; None before the first migration."""
     if session.scalar(text("SELECT to_regclass('alembic_version')")) is None:
         return None
     revision = session.scalar(text("SELECT version_num FROM alembic_version"))
@@ -45,15 +45,15 @@ def read_extensions(session: Session) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class StoreCounts:
-    """Documents, searchable chunks, and chunks that the serving model has no vector for: of all
-    documents, and of shared ones alone."""
+    """Counts of documents, searchable chunks, and chunks without a vector by the active model: for
+    all documents, and for shared ones alone."""
 
     everything: dict[str, int]
     shared: dict[str, int]
 
 
 def read_counts(session: Session) -> StoreCounts:
-    """Count what is stored outside the trash."""
+    """Count documents and chunks outside the trash."""
     query = """
         SELECT d.visibility = 'shared' AND d.gate_id IS NULL AS is_shared,
                count(DISTINCT d.id) AS documents, count(c.id) AS chunks,
@@ -85,9 +85,9 @@ def read_models(session: Session) -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True, slots=True)
-class QueueState:
-    """`jobs` by queue and status, `documents` by status, and how long the oldest upload that
-    no worker has begun to read waits, in seconds."""
+class QueueMetrics:
+    """The number of `jobs` by queue and status, of `documents` by status, and how long the oldest
+    upload has been waiting for a worker, in seconds."""
 
     jobs: dict[tuple[str, str], int]
     documents: dict[str, int]
@@ -95,7 +95,7 @@ class QueueState:
     live_workers: int
 
 
-def read_queue(session: Session, *, silent_after_s: float) -> QueueState:
+def read_queue(session: Session, *, silent_after_s: float) -> QueueMetrics:
     """Return the state of the queue, in one statement."""
     query = """
         SELECT 'job' AS kind, queue_name AS name, CAST(status AS text) AS status,
@@ -115,7 +115,7 @@ def read_queue(session: Session, *, silent_after_s: float) -> QueueState:
     """
     rows = session.execute(text(query), {"silent_after_s": silent_after_s}).all()
     single = {row.kind: row.amount for row in rows}
-    return QueueState(
+    return QueueMetrics(
         jobs={(row.name, row.status): int(row.amount) for row in rows if row.kind == "job"},
         documents={row.status: int(row.amount) for row in rows if row.kind == "document"},
         oldest_wait_s=float(single["wait"]),

@@ -50,7 +50,7 @@ class Queue(NamedTuple):
 
 
 def read_days(session: Session, *, days: int) -> list[Day]:
-    """Return the last days, the oldest first."""
+    """Return the last `days`, oldest first."""
     return [
         Day(row.day, row.answers, row.unanswered, row.read, row.failed, int(row.stored_bytes))
         for row in session.execute(_DAYS, {"days": days})

@@ -1,6 +1,6 @@
 """Questions whose answers need attention, and the documents that answers cite.
 
-Questions are read without who asked them.
+Questions are read without their authors.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from portal.store.models import EvaluationQuestionRow
 _MAX_QUESTIONS = 50
 _MAX_DOCUMENTS = 20
 # The answers of the last `days`, for reports. One counts as stale when a document that it cites has
-# another text now, or none. Replies to greetings and to requests for a summary are no answers:
-# nothing was searched, so that no model embedded the question, and no chunk was consulted for them.
+# another text now, or none. Replies to greetings and to requests for a summary do not count:
+# nothing was searched for them, so they have no embedding model and no consulted chunks.
 ANSWERS = """
     WITH answers AS (
         SELECT a.*, cited.is_low, COALESCE(cited.is_stale, false) AS is_stale, cited.titles,
@@ -129,7 +129,7 @@ class Week:
 
 
 @dataclass(frozen=True, slots=True)
-class CitedSource:
+class AnswerSource:
     """A document that an answer cites, under the title that it had then."""
 
     id: UUID
@@ -154,7 +154,7 @@ class ReportedQuestion:
     reason: str | None
     enabled_count: int
     document_count: int
-    sources: Sequence[CitedSource]
+    sources: Sequence[AnswerSource]
     is_kept: bool
 
 
@@ -180,12 +180,12 @@ class SavedQuestion:
 
 
 def count_by_week(session: Session, *, days: int) -> list[Week]:
-    """Return the weeks of the last `days`, the latest first."""
+    """Return the weeks of the last `days`, latest first."""
     return [Week(**row) for row in session.execute(_WEEKS, {"days": days}).mappings()]
 
 
 def list_questions(session: Session, *, days: int, problem: str = "") -> list[ReportedQuestion]:
-    """Return the latest questions that need attention, of all kinds or of one."""
+    """Return the latest questions that need attention, for any problem or for a certain one."""
     values = {"days": days, "problem": problem, "limit": _MAX_QUESTIONS, "message_id": None}
     return _read_reported(session, values)
 
@@ -201,9 +201,9 @@ def _read_reported(session: Session, values: dict[str, Any]) -> list[ReportedQue
     return [ReportedQuestion(**{**row, "sources": _sources(row["sources"])}) for row in rows]
 
 
-def _sources(cited: Sequence[dict[str, Any]]) -> list[CitedSource]:
+def _sources(cited: Sequence[dict[str, Any]]) -> list[AnswerSource]:
     found = (
-        CitedSource(
+        AnswerSource(
             UUID(one["id"]),
             one["title"],
             one["file_name"],
@@ -216,7 +216,7 @@ def _sources(cited: Sequence[dict[str, Any]]) -> list[CitedSource]:
 
 
 def list_cited(session: Session, *, days: int) -> list[CitedDocument]:
-    """Return the documents that most answers of the last `days` cite."""
+    """Return the documents that the most answers of the last `days` cite, most cited first."""
     rows = session.execute(_DOCUMENTS, {"days": days, "limit": _MAX_DOCUMENTS}).mappings()
     return [CitedDocument(**row) for row in rows]
 
@@ -234,12 +234,12 @@ def save_question(session: Session, message_id: UUID, question: str, gold: Seque
 
 
 def remove_question(session: Session, message_id: UUID) -> bool:
-    """Take a question out of the evaluation set; return whether it was there."""
+    """Remove a question from the evaluation set; return whether it was there."""
     row = EvaluationQuestionRow
     removed = delete(row).where(row.message_id == message_id).returning(row.message_id)
     return session.scalar(removed) is not None
 
 
 def list_saved_questions(session: Session) -> list[SavedQuestion]:
-    """Return the evaluation set, the oldest question first."""
+    """Return the evaluation set, oldest question first."""
     return [SavedQuestion(**row) for row in session.execute(_KEPT).mappings()]

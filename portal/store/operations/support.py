@@ -23,7 +23,7 @@ _STATEMENTS = {
           FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am am ON am.oid = c.relam
          WHERE c.relnamespace = current_schema()::regnamespace ORDER BY c.relname
     """,
-    # Texts among them hold addresses and passwords of other servers.
+    # Not those of type string, which may contain addresses and passwords of other servers.
     "settings": """
         SELECT name, setting, unit, source FROM pg_settings
          WHERE source <> 'default' AND vartype <> 'string' ORDER BY name
@@ -67,7 +67,7 @@ _STATEMENTS = {
 
 
 def read_state(session: Session) -> dict[str, list[dict[str, Any]]]:
-    """Return rows by the name of what they are about."""
+    """Return the rows of each statement, by its name."""
     return {
         name: [dict(row) for row in session.execute(text(statement)).mappings()]
         for name, statement in _STATEMENTS.items()

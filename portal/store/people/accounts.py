@@ -17,7 +17,7 @@ from portal.store.models import InvitationRow, UserRow
 from portal.text.characters.look_alikes import skeleton
 
 VISIT_GAP = timedelta(minutes=30)
-"""After this long without a request the next one begins another visit."""
+"""After this long without a request, the next one begins another visit."""
 _OPEN = (InvitationRow.used_at.is_(None), InvitationRow.expires_at > func.now())
 
 
@@ -54,8 +54,8 @@ def get_user(session: Session, user_id: UUID) -> UserRow | None:
 
 
 def with_current_rights(session: Session, user: User) -> User | None:
-    """Return a user as the account is now; None where it is disabled or gone. A caller may hold
-    fewer rights than the account has: those of a token without `admin`."""
+    """Return a user as the account is now; None if it is disabled or gone. The user gains no
+    rights: with a token without `admin`, an administrator stays an ordinary user."""
     row = session.get(UserRow, user.id)
     if row is None or row.disabled_at is not None:
         return None
@@ -63,14 +63,14 @@ def with_current_rights(session: Session, user: User) -> User | None:
 
 
 def lock_user(session: Session, user_id: UUID) -> UserRow | None:
-    """Read a user and hold off other changes of the row until the transaction ends."""
+    """Read a user, locked against other changes of the row until the transaction ends."""
     return session.get(
         UserRow, user_id, with_for_update={"key_share": True}, populate_existing=True
     )
 
 
 def lock_for_deletion(session: Session, user_id: UUID) -> UserRow | None:
-    """Read a user and hold off all that refers to the row until the transaction ends. All
+    """Read a user, locked also against new references to the row until the transaction ends. All
     administrators are locked first, in one order, so that two deletions do not block each other."""
     lock_active_admins(session)
     return session.get(UserRow, user_id, with_for_update=True, populate_existing=True)
@@ -102,8 +102,8 @@ def has_users(session: Session) -> bool:
 
 
 def lock_active_admins(session: Session) -> Sequence[UserRow]:
-    """Return the administrators who can sign in, locked, so that two do not leave or lose the role
-    at once."""
+    """Return the administrators who can sign in, locked, so that no two leave or lose the role at
+    once."""
     active = select(UserRow).where(UserRow.is_admin, UserRow.disabled_at.is_(None))
     return session.scalars(active.order_by(UserRow.id).with_for_update()).all()
 
@@ -150,7 +150,7 @@ def find_open_invitation(session: Session, *, secret_sha256: bytes) -> Invitatio
 
 
 def use_invitation(session: Session, *, secret_sha256: bytes) -> UUID | None:
-    """Mark an open invitation used and give its id; None when someone else was faster."""
+    """Mark an open invitation as used and return its id; None if it is no longer open."""
     return session.scalar(
         update(InvitationRow)
         .where(InvitationRow.secret_sha256 == secret_sha256, *_OPEN)
@@ -160,7 +160,7 @@ def use_invitation(session: Session, *, secret_sha256: bytes) -> UUID | None:
 
 
 def delete_open_invitation(session: Session, invitation_id: UUID) -> UUID | None:
-    """Delete an invitation and give its id; None where it was used or has expired."""
+    """Delete an open invitation and return its id; None if it was used or has expired."""
     return session.scalar(
         delete(InvitationRow)
         .where(InvitationRow.id == invitation_id, *_OPEN)
@@ -175,7 +175,7 @@ def note_invitee(session: Session, *, invitation_id: UUID, user_id: UUID) -> Non
 
 
 def list_open_invitations(session: Session) -> list[tuple[InvitationRow, str]]:
-    """List open invitations with the name of the user who made each, newest first."""
+    """Return open invitations, each with the name of the user who made it, newest first."""
     rows = session.execute(
         select(InvitationRow, UserRow.name)
         .join(UserRow, UserRow.id == InvitationRow.created_by)

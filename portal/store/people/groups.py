@@ -92,7 +92,7 @@ def add_member(session: Session, group_id: UUID, user_id: UUID) -> None:
 
 
 def remove_member(session: Session, group_id: UUID, user_id: UUID) -> bool:
-    """Return whether the user was a member."""
+    """Remove a member; return whether the user was one."""
     removed = session.execute(
         delete(GroupMemberRow)
         .filter_by(group_id=group_id, user_id=user_id)

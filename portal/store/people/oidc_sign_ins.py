@@ -22,7 +22,8 @@ def add_sign_in(
 
 
 def attach(session: Session, sign_in_id: UUID, *, session_id: UUID, user_id: UUID) -> bool:
-    """Record which session a sign-in of this user began; False if it is over, or began another."""
+    """Record which session a sign-in of this user began; return False if it is over, or began
+    another."""
     attached = session.scalar(
         update(OidcSignInRow)
         .where(
@@ -46,8 +47,8 @@ def find_id_token(session: Session, *, session_id: UUID, issuer: str) -> str | N
 def take_sessions(
     session: Session, *, issuer: str, subject: str | None, sid: str | None
 ) -> list[UUID]:
-    """Delete the sign-ins of a subject, of a session at the provider, or of both together, and list
-    the live sessions that they began. One that is half done begins none any more."""
+    """Delete the sign-ins of a subject, of a session at the provider, or of both together, and
+    return the live sessions that they began. Unfinished sign-ins can then no longer begin one."""
     statement = delete(OidcSignInRow).where(OidcSignInRow.issuer == issuer)
     if subject is not None:
         statement = statement.where(OidcSignInRow.subject == subject)
@@ -62,15 +63,15 @@ def take_sessions(
 
 
 def use_once(session: Session, digest: bytes, *, expires_at: datetime) -> bool:
-    """Mark a value as used; False if it was used before."""
+    """Mark a value as used; return False if it was used before."""
     statement = insert(OidcUsedValueRow).values(digest=digest, expires_at=expires_at)
     statement = statement.on_conflict_do_nothing(index_elements=[OidcUsedValueRow.digest])
     return session.scalar(statement.returning(OidcUsedValueRow.digest)) is not None
 
 
 def delete_old(session: Session, *, begun_before: datetime) -> None:
-    """Delete used values that would not be accepted any more, and sign-ins that began no session
-    or one that has ended."""
+    """Delete used values that have expired, and sign-ins that began no session or one that has
+    ended."""
     session.execute(delete(OidcUsedValueRow).where(OidcUsedValueRow.expires_at < func.now()))
     ended = select(SessionRow.id).where(SessionRow.ended_at.is_not(None))
     is_over = OidcSignInRow.session_id.in_(ended) | (

@@ -12,7 +12,7 @@ from portal.store.models import PasswordResetRow, UserRow
 
 
 def replace(session: Session, *, user_id: UUID, secret_sha256: bytes, expires_at: datetime) -> None:
-    """Add a link; an earlier one for the same user no longer counts."""
+    """Add a link, in place of an earlier one for the same user."""
     delete_for_user(session, user_id)
     session.add(
         PasswordResetRow(user_id=user_id, secret_sha256=secret_sha256, expires_at=expires_at)
@@ -21,7 +21,7 @@ def replace(session: Session, *, user_id: UUID, secret_sha256: bytes, expires_at
 
 
 def find_user(session: Session, *, secret_sha256: bytes) -> UserRow | None:
-    """Return the user whom an open link is for."""
+    """Return the user that an open link is for."""
     return session.scalar(
         select(UserRow)
         .join(PasswordResetRow, PasswordResetRow.user_id == UserRow.id)

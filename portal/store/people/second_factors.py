@@ -28,7 +28,7 @@ def has_second_factor(session: Session, user_id: UUID) -> bool:
 
 
 def users_with_second_factor(session: Session) -> frozenset[UUID]:
-    """Return the ids of all accounts that have one."""
+    """Return the ids of all accounts that have a second factor."""
     confirmed = select(TotpRow.user_id).where(TotpRow.confirmed_at.is_not(None))
     return frozenset(session.scalars(confirmed.union(select(PasskeyRow.user_id))))
 
@@ -38,7 +38,7 @@ def find_totp(session: Session, user_id: UUID) -> TotpRow | None:
 
 
 def put_unconfirmed_totp(session: Session, user_id: UUID, sealed_secret: bytes) -> bool:
-    """Start an enrolment, in place of one that was not finished; False when an app is confirmed."""
+    """Start an enrolment, in place of an unfinished one; return False if an app is confirmed."""
     statement = insert(TotpRow).values(user_id=user_id, sealed_secret=sealed_secret)
     stored = session.scalar(
         statement.on_conflict_do_update(
@@ -51,7 +51,7 @@ def put_unconfirmed_totp(session: Session, user_id: UUID, sealed_secret: bytes) 
 
 
 def delete_totp(session: Session, user_id: UUID) -> bool:
-    """Delete the user's authenticator app; return whether there was one that is confirmed."""
+    """Delete the user's confirmed authenticator app; return whether there was one."""
     confirmed = delete(TotpRow).where(TotpRow.user_id == user_id, TotpRow.confirmed_at.is_not(None))
     return session.scalar(confirmed.returning(TotpRow.user_id)) is not None
 
@@ -63,7 +63,7 @@ def list_passkeys(session: Session, user_id: UUID) -> list[PasskeyRow]:
 
 
 def find_passkey(session: Session, credential_id: bytes) -> PasskeyRow | None:
-    """Load a passkey by its credential id, locked because its counter is about to change."""
+    """Return a passkey by its credential id, locked because its counter is about to change."""
     return session.scalar(
         select(PasskeyRow).where(PasskeyRow.credential_id == credential_id).with_for_update()
     )
@@ -80,7 +80,8 @@ def add_passkey(
     sign_count: int,
     transports: Iterable[str],
 ) -> UUID | None:
-    """Store a passkey; None when the credential is registered already, by whomever."""
+    """Store a passkey and return its id; None if the credential is already registered, by any
+    user."""
     statement = insert(PasskeyRow).values(
         user_id=user_id,
         name=name,
@@ -98,7 +99,7 @@ def add_passkey(
 
 
 def delete_passkey(session: Session, *, user_id: UUID, passkey_id: UUID) -> str | None:
-    """Remove one of a user's passkeys and return its name; None when there is no such one."""
+    """Delete one of a user's passkeys and return its name; None if there is no such passkey."""
     return session.scalar(
         delete(PasskeyRow).filter_by(id=passkey_id, user_id=user_id).returning(PasskeyRow.name)
     )
@@ -129,7 +130,7 @@ def count_recovery_codes(session: Session, user_id: UUID) -> int:
 
 
 def use_recovery_code(session: Session, user_id: UUID, digest: bytes) -> bool:
-    """Mark an unused code as used; False when there is no such one."""
+    """Mark an unused code as used; return False if there is no such code."""
     used = session.scalar(
         update(RecoveryCodeRow)
         .where(
@@ -162,7 +163,7 @@ def count_failures_of_sign_in(session: Session, user_id: UUID, sign_in_sha256: b
 def failure_wait_s(
     session: Session, user_id: UUID, method: FactorMethod, *, max_failures: int, window: timedelta
 ) -> float:
-    """Return the seconds until fewer than `max_failures` lie within `window`; 0 when they do."""
+    """Return the seconds until `window` has fewer than `max_failures`; 0 if it does already."""
     left = SecondFactorFailureRow.failed_at + window - func.clock_timestamp()
     wait_s = session.scalar(
         select(func.extract("epoch", left))
@@ -179,7 +180,7 @@ def failure_wait_s(
 
 
 def spend_challenge(session: Session, digest: bytes, *, expires_at: datetime) -> bool:
-    """Note that a challenge was answered; False when it had been before."""
+    """Record that a challenge was answered; return False if it had been before."""
     statement = insert(SpentChallengeRow).values(challenge_sha256=digest, expires_at=expires_at)
     spent = session.scalar(
         statement.on_conflict_do_nothing(

@@ -40,13 +40,13 @@ def add_session(
 
 
 def list_sessions(session: Session, user_id: UUID) -> list[SessionRow]:
-    """List live sessions, last used first."""
+    """Return a user's live sessions, last used first."""
     live = select(SessionRow).where(_is_live(user_id))
     return list(session.scalars(live.order_by(SessionRow.last_used_at.desc(), SessionRow.id)))
 
 
 def note_use(session: Session, session_id: UUID, *, address: str | None) -> None:
-    """Record that a session was used and from where. Callers do so at most once a minute."""
+    """Record that a session was used, and from where. Callers do so at most once a minute."""
     session.execute(
         update(SessionRow)
         .where(SessionRow.id == session_id)
@@ -110,7 +110,7 @@ def has_devices(session: Session, user_id: UUID) -> bool:
 
 
 def delete_old(session: Session, *, sessions_before: datetime, devices_before: datetime) -> None:
-    """Delete sessions that expired and devices that were last used before a moment."""
+    """Delete sessions that expired, and devices that were last used, before these moments."""
     session.execute(delete(SessionRow).where(SessionRow.expires_at < sessions_before))
     session.execute(delete(KnownDeviceRow).where(KnownDeviceRow.last_used_at < devices_before))
 

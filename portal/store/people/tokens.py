@@ -1,4 +1,4 @@
-"""Rows of JWTs: a token is valid while its row exists."""
+"""Rows of JWTs: a token is only valid while its row exists and is not revoked."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def add_token(
 
 
 class LiveToken(NamedTuple):
-    """A token that counts, with its user and its session. Personal tokens and those of an outside
-    issuer have no session. `device_known_since` is of that session's device."""
+    """A valid token with its user and its session. Personal tokens and those of an outside issuer
+    have no session. `device_known_since` is about the session's device."""
 
     id: UUID
     kind: str
@@ -61,7 +61,7 @@ class LiveToken(NamedTuple):
     device_known_since: datetime | None
 
 
-# Each request waits for this, so it is prepared and makes no rows of the mapper.
+# Each request waits for this, so it is prepared, and creates no ORM objects.
 _LIVE_TOKEN = text(
     """
     SELECT t.id, t.kind, t.scopes, t.last_used_at,
@@ -88,7 +88,7 @@ def find_token(session: Session, token_id: UUID, *, lock: bool = False) -> Token
 
 
 def note_use(session: Session, token_id: UUID, user_id: UUID) -> None:
-    """Remember that a token was used, to the minute, so that reading does not write each time."""
+    """Record that a token was used, at most once a minute, and that its user was seen."""
     minute_ago = func.now() - func.make_interval(0, 0, 0, 0, 0, 1)
     session.execute(
         update(TokenRow)
@@ -102,7 +102,7 @@ def note_use(session: Session, token_id: UUID, user_id: UUID) -> None:
 
 
 def revoke(session: Session, *which: ColumnElement[bool]) -> None:
-    """Revoke the tokens that meet these conditions, if they are not revoked yet."""
+    """Revoke the tokens that match these conditions, unless they are revoked already."""
     live = update(TokenRow).where(*which, TokenRow.revoked_at.is_(None))
     session.execute(live.values(revoked_at=func.now()))
 
@@ -124,13 +124,13 @@ def end_family(session: Session, family_id: UUID) -> None:
 
 
 def revoke_all(session: Session, user_id: UUID) -> None:
-    """Revoke all tokens of a user, personal ones too, and end all sessions."""
+    """Revoke all tokens of a user, including personal ones, and end all sessions."""
     revoke(session, TokenRow.user_id == user_id)
     _end_sessions(session, SessionRow.user_id == user_id)
 
 
 def list_personal_tokens(session: Session, user_id: UUID) -> list[TokenRow]:
-    """List live personal access tokens, newest first."""
+    """Return a user's live personal access tokens, newest first."""
     live = select(TokenRow).where(
         TokenRow.user_id == user_id,
         TokenRow.kind == TokenKind.PERSONAL.value,
@@ -141,7 +141,7 @@ def list_personal_tokens(session: Session, user_id: UUID) -> list[TokenRow]:
 
 
 def revoke_personal_token(session: Session, *, user_id: UUID, token_id: UUID) -> bool:
-    """Revoke one of a user's tokens; return False when there is no such live token."""
+    """Revoke one of a user's personal tokens; return False if there is none, or it is revoked."""
     revoked = session.scalar(
         update(TokenRow)
         .where(
@@ -157,5 +157,6 @@ def revoke_personal_token(session: Session, *, user_id: UUID, token_id: UUID) ->
 
 
 def delete_expired(session: Session, *, before: datetime) -> None:
-    """Delete tokens that ended long ago: a reused refresh token must be known for a while."""
+    """Delete tokens that expired before a moment, which is long ago: a reused refresh token must be
+    recognised for a while."""
     session.execute(delete(TokenRow).where(TokenRow.expires_at < before))

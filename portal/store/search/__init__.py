@@ -1,13 +1,13 @@
 """SQL of searches, from what a search depends on to the chunks it shows.
 
-- `context`: what a search depends on besides its request, read first
+- `context`: everything that a search depends on besides its request, read first
 - `filters`: conditions of operators, facets and metadata
-- `selection`: what is switched on for a user, and what is cached of small selections
-- `queries`: what a search asks of its legs
+- `selection`: the documents that are switched on for a user, and caches for small selections
+- `queries`: the queries of both legs
 - `keywords`: BM25 of words, by an index or in memory
 - `legs`: both legs, from a plan to their offers
-- `found_chunks`, `neighbours`, `word_counts`: what is read of the chunks that were found
-- `explaining`: why a document was not found; `saved`: searches that users keep
+- `found_chunks`, `neighbours`, `word_counts`: reading the chunks that were found
+- `explaining`: why a document was not found; `saved`: searches that users save
 
-Each may use what stands above it; an import contract holds that.
+Each may import those above it; an import contract enforces that.
 """

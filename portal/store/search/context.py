@@ -37,12 +37,12 @@ _CONTEXT = text(
 
 @dataclass(frozen=True, slots=True)
 class SearchContext:
-    """What a search depends on besides its request. `config` are stored values of `dynamic_config`;
-    `model` is the active one, None before the first is registered; `has_conversation` is true when
-    the conversation is the user's own; `versions` are those of the user's selection,
-    `corpus_version` is that of the chunks, `words_version` that of the chunks of all collections,
-    which share one index and so determine the weights of words. Equal contexts give equal results
-    for one request of one user: `services.search.cache` relies on it."""
+    """Everything that a search depends on besides its request. `config` has the stored values of
+    `dynamic_config`; `model` is the active one, None before the first is registered;
+    `has_conversation` is true if the conversation is the user's own; `versions` are those of the
+    user's selection, `corpus_version` that of the chunks, `words_version` that of the chunks of all
+    collections, which share one index and so determine the weights of words. Equal contexts give
+    equal results for one request of one user: `services.search.cache` relies on it."""
 
     config: dict[str, Any]
     keywords: KeywordState

@@ -30,7 +30,7 @@ class DocumentState:
 def document_state(
     session: Session, user: User, document_id: UUID, *, conversation_id: UUID | None
 ) -> DocumentState | None:
-    """Return the state of a document, None where the user may not see it or it does not exist.
+    """Return the state of a document; None if it does not exist or the user may not see it.
     Documents in the trash are visible to users who may restore them."""
     summary = rows.find_summary(session, user, document_id)
     summary = summary or rows.find_summary(session, user, document_id, deleted=True)

@@ -72,7 +72,7 @@ def _chunks(*, in_conversation: bool) -> TextClause:
 def load_chunks(
     reader: Reader, legs: Legs, chunk_ids: Sequence[str]
 ) -> tuple[dict[str, FoundChunk], int]:
-    """Return those of these chunks that count for a user, by id, and the documents' version.
+    """Return those of these chunks that are enabled for a user, by id, and the documents' version.
 
     The server cancels the statement at the deadline of the search.
     """
@@ -117,6 +117,6 @@ _WHOLE_CHUNKS = text(
 def read_whole_chunks(
     session: Session, user: User, chunk_ids: Sequence[UUID]
 ) -> dict[UUID, WholeChunk]:
-    """Return those of these chunks that count for a user, by id."""
+    """Return those of these chunks that are enabled for a user, by id."""
     binds = selection_binds(user, None) | {"chunk_ids": list(chunk_ids)}
     return {row.id: WholeChunk(*row) for row in session.execute(_WHOLE_CHUNKS, binds)}

@@ -15,7 +15,7 @@ from portal.text.layout.joining import Fragment
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """The chunks around one, None at the ends of a section."""
+    """The chunks around another one, None at the ends of a section."""
 
     before: Fragment | None = None
     after: Fragment | None = None
@@ -37,7 +37,7 @@ _NEIGHBOURS = text(
 
 
 def neighbours(reader: Reader, chunk_ids: Sequence[UUID]) -> dict[UUID, Neighbours]:
-    """Return for each chunk those before and after it under the same heading, in one statement."""
+    """Return the chunks before and after each chunk under the same heading, in one statement."""
     if not chunk_ids:
         return {}
     before: dict[UUID, Fragment] = {}

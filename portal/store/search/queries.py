@@ -1,4 +1,4 @@
-"""What a search asks of the database: the queries of its legs, and what both share."""
+"""The queries of both legs of a search, and what they share."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class KeywordQuery:
 
 @dataclass(frozen=True, slots=True)
 class Legs:
-    """What to ask the database: at least one of `vector` and `keywords`, each for `leg_limit`
+    """The queries for the database: at least one of `vector` and `keywords`, each for `leg_limit`
     chunks among those in `scope`; with `by_document` also for the documents of chunks.
     `total_chunks` are those of the vector index, `corpus` what the user may see, None for
     administrators, who see all. Statements end at `deadline`."""
@@ -57,8 +57,8 @@ class Legs:
 
     @property
     def visible_chunks(self) -> int:
-        """Return the number of chunks the user may see; nothing shown or scored may depend on
-        others."""
+        """Return the number of chunks the user may see; nothing shown or scored may depend on other
+        chunks."""
         return self.total_chunks if self.corpus is None else self.corpus.chunk_count
 
     @property

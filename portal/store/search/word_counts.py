@@ -1,4 +1,4 @@
-"""Words in the chunks that count for a user: visible, not deleted, switched on."""
+"""Words in the chunks that are enabled for a user: visible, not deleted, switched on."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from portal.store.statements import fetch
 
 Key = TypeVar("Key")
 
-# What is looked for. OFFSET 0 keeps each query from being parsed for every row.
+# The queries and patterns. OFFSET 0 keeps each query from being parsed for every row.
 _WANTED = """(
         SELECT number, to_tsquery('simple', query) AS query, pattern
         FROM unnest(CAST(:queries AS text[]), CAST(:patterns AS text[]))
@@ -34,15 +34,15 @@ _WORDS = "concat_ws(E'\\n', c.content, c.context, c.heading, d.title)"
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What to look for in chunks with their headings, table header and title: matches of `query`
-    (for `to_tsquery('simple', …)`) and, if there is a `pattern`, of this regular expression too."""
+    """Evidence to look for in chunks with their headings, table header and title: a match of
+    `query` (for `to_tsquery('simple', …)`) and of the regular expression `pattern`, if given."""
 
     query: str
     pattern: str | None = None
 
 
-# One plan for all queries. Patterns are tried only on what is switched on: CASE alone keeps the
-# order of conditions.
+# One plan for all queries. Patterns are only tried on chunks that are switched on: only CASE keeps
+# the order of conditions.
 _MATCHES = text(
     f"""
     SELECT wanted.number, few.found
@@ -62,7 +62,7 @@ _MATCHES = text(
     ) few
     """
 )
-# Of a few chunks all are read once: the index has each word in any number of others.
+# If there are few chunks, all are read once: the index may have a word in any number of others.
 _MATCHES_IN_FEW = text(
     f"""
     WITH counted AS MATERIALIZED (
@@ -106,8 +106,8 @@ _TITLES = text(
 
 @dataclass(frozen=True, slots=True)
 class SearchableWords:
-    """The words of the chunks that count for a user in a conversation. `jobs` lists all jobs with
-    such chunks, as a PostgreSQL array, where these chunks are few."""
+    """The words of the chunks that are enabled for a user in a conversation. `jobs` lists all jobs
+    with such chunks, as a PostgreSQL array, if these chunks are few."""
 
     session: Session
     user: User

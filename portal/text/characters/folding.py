@@ -19,7 +19,7 @@ _ODD = "\0"
 
 
 class _Folds(dict[int, str]):
-    """What each character becomes, found on first use."""
+    """The fold of each character, computed on first use."""
 
     def __init__(self, fold_character: Callable[[str], str]) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ _folds, _folds_of_normalised = _Folds(_fold_alone), _Folds(_fold_character)
 def in_script_of(sample: str, simplified: str) -> str:
     """Return Chinese text in the script of `sample`.
 
-    Traditional if the sample has a character that Simplified Chinese writes otherwise.
+    Traditional if the sample has a character that Simplified Chinese writes differently.
     """
     han = "".join(HAN_RUN.findall(sample))
     if _simplifier.convert(han) == han:
@@ -94,7 +94,7 @@ def _traditionaliser() -> opencc.OpenCC:
 
 
 def spellings(character: str) -> str:
-    """Return every character that may stand for this one, sorted, itself included.
+    """Return every character that may stand for this one, including itself, sorted.
 
     Covers both Chinese scripts, case, width and accents. Unlike `fold` it looks at single
     characters: 干 stands for 乾 and 乾 for 干, in any word.

@@ -55,11 +55,11 @@ def _fold(text: str) -> str:
 
 @cache
 def _prototypes() -> dict[str, str]:
-    """Return what stands for each character that looks like others.
+    """Return the representative of each character that looks like others.
 
     The package lists, for each character, those that it looks like. Of characters that all look
-    alike, one stands for the others: the one that is several letters ("rn" for m), else a letter
-    of English, else the first.
+    alike, one represents the others: the one that is several letters ("rn" for m), else a letter of
+    English, else the first.
     """
     source = files("confusable_homoglyphs") / "confusables.json"
     listed: dict[str, list[dict[str, str]]] = json.loads(source.read_text(encoding="utf-8"))

@@ -46,7 +46,7 @@ class NormalisedText:
         return self._original_range(start)[0], self._original_range(end - 1)[1]
 
     def with_text(self, text: str) -> NormalisedText:
-        """Return a text that was changed character for character with the same offsets."""
+        """Return a text that was changed character for character, with the same offsets."""
         if len(text) != len(self.text):
             raise ValueError("the changed text has another length")
         return replace(self, text=text)
@@ -93,7 +93,7 @@ def _unstable(characters: set[str]) -> set[str]:
 
 
 def clean(text: str) -> str:
-    """Return text as embedding models take it: some crash on what `normalise` removes."""
+    """Return text that is safe for embedding models: some crash on what `normalise` removes."""
     return normalise(text).text
 
 
@@ -129,7 +129,7 @@ def _rewrite(text: str, odd_places: re.Pattern[str]) -> NormalisedText:
 
 @lru_cache(maxsize=256)
 def _odd_places(characters: frozenset[str]) -> re.Pattern[str] | None:
-    """Return a pattern for what must be normalised together: a character and its marks."""
+    """Return a pattern for characters that must be normalised together: one and its marks."""
     dropped, joining, changing = (
         "".join(re.escape(c) for c in sorted(characters) if _kind(c) == kind)
         for kind in (_DROPPED, _JOINS_PREVIOUS, _CHANGES)
@@ -153,7 +153,7 @@ def _change(character: str) -> str:
 
 
 def normalised_alone(character: str) -> str | None:
-    """Return what a character becomes in any text, if that is one character too."""
+    """Return the normalised character, if it is a single one and the same in any text."""
     changed = _change(character)
     is_alone = _kind(character) in {_STABLE, _CHANGES} and len(changed) == 1
     return changed if is_alone and _kind(changed) == _STABLE else None

@@ -34,7 +34,7 @@ _WHOLE_HAN = (
     "辑输达过运近还这进连述退送选通速造連道邮部都配释里重量金钟钮链销错键长開間関门闭问间队阳"
     "陆限院除雅集雷需非面音页项预频题额首验高黑"
 )
-# Likewise of Latin-1, Greek, Cyrillic, punctuation, kana and full-width forms.
+# The same for Latin-1, Greek, Cyrillic, punctuation, kana and full-width forms.
 _WHOLE_OTHERS = (
     "¡¢£¤¥¦§¨©ª«¬®¯°±²³´µ¶·¹º»¼½¾¿ÀÁÂÃÄÇÉÍÎÐÑÓÖ×ÚÜßàáâãäåæçèéêëìí"
     "îïðñòóôõöøùúûüýάέήίαβγδεηθικλμνοπρςστυφχωАБВГДЕЗИКЛМНОПРСТУФ"
@@ -57,7 +57,7 @@ _PIECES = re.compile(
 )
 _WORD_BASE, _WORD_FREE_LETTERS, _PER_FURTHER_LETTER = 1.05, 4, 0.38
 _MAX_WORD_LENGTH = 20
-# Letter runs that no English word has: a word with one is a code, and may take a token a letter.
+# Letter runs that no English word has: a word with one is a code, and may take a token per letter.
 _UNPRONOUNCEABLE = re.compile(r"[^aeiouy]{5}|[aeiouy]{4}|[jqvxz][bcdfghjklmnpqrstvwxz]|(.)\1\1")
 _DIGITS_A_NUMBER = 4  # As long as a year.
 

@@ -17,7 +17,7 @@ _PER_HAN_CHARACTER = 0.95
 _PER_OTHER_LETTER = 1.0
 _PER_SIGN = 1.25
 _WORD_BASE, _WORD_FREE_LETTERS, _PER_FURTHER_LETTER = 1.05, 4, 0.32
-_PER_UNUSUAL_CAPITALS = 0.45  # A letter of DEADBEEF or camelCase, split into small pieces.
+_PER_UNUSUAL_CAPITALS = 0.45  # Per letter of DEADBEEF or camelCase, which become small pieces.
 _PER_DIGIT = 0.6
 
 

@@ -14,8 +14,8 @@ _MAX_HEADING_LENGTH = 80
 
 
 def end_before_heading(text: str, start: int, end: int, earliest: int) -> int:
-    """Return where `text[start:end]` should end, so that it does not end with the heading, or the
-    first row of the table, of what follows. Never before `earliest`.
+    """Return where `text[start:end]` should end, so that it does not end with the heading of the
+    text that follows, or the first row of its table. Never before `earliest`.
 
     The text has no known blocks: a short line between blank ones that does not end like a sentence
     is taken for a heading.
@@ -36,7 +36,7 @@ def _heads_what_follows(text: str, before: int, line: int, end: int) -> bool:
     above = text[text.rfind("\n", 0, before) + 1 : before]
     if CELL_BORDER in last:
         return "|" in below.partition("\n")[0] and "|" not in above
-    # "5. Gifts" is no heading below "4. Meals", which is an item.
+    # "5. Gifts" is not a heading below "4. Meals", which is an item.
     is_item = LIST_ITEM.match(last) and (not last[0].isdigit() or LIST_ITEM.match(above))
     is_alone = text.count("\n", before, line) > 1 and _BLANK_LINE.match(text, end)
     return (

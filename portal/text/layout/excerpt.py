@@ -46,7 +46,7 @@ def best_excerpt(
 
 
 def _densest(hits: list[Token], max_chars: int) -> tuple[int, int]:
-    """Return the shortest window with the most distinct terms, longer ones first; of equal windows
+    """Return the shortest window with the most distinct terms, weighted by length; of equal windows
     the one with the most hits in an excerpt from there."""
     best = (0, 0, 0, 0, 0)
     inside = {term: 0 for term, _, _ in hits}
@@ -75,7 +75,7 @@ def _window(text: str, first: int, last: int, max_chars: int) -> tuple[int, int]
         return 0, 0
     earliest = max(0, last - max_chars)
     start = starts[max(0, bisect_right(starts, first) - 1)]
-    if start > (latest := len(text) - max_chars // 2):  # At the end of a text, what stands before.
+    if start > (latest := len(text) - max_chars // 2):  # At the end of a text, show what precedes.
         start = starts[bisect_left(starts, max(0, latest))]
     if start < earliest:  # The sentence does not fit, so begin at the earliest word that does.
         line = text.find("\n", earliest, last) + 1
@@ -93,15 +93,15 @@ def _window(text: str, first: int, last: int, max_chars: int) -> tuple[int, int]
 
 
 def _row_end(text: str, position: int, max_chars: int) -> int:
-    """Return the end of the row of a table that a position is in; otherwise, or if it is too long,
-    the position."""
+    """Return the end of the table row at a position; the position if there is none, or if the row
+    is too long."""
     start, end = _line(text, position)
     is_row = CELL_BORDER in text[start:end]
     return end if is_row and end - start <= max_chars else position
 
 
 def _without_part_of_row(text: str, end: int, earliest: int) -> int:
-    """Return where a part of a text should end that ends within a row of a table."""
+    """Return where a part of a text should end, which is not within a table row if possible."""
     line, line_end = _line(text, end)
     is_cut = end < line_end and CELL_BORDER in text[line:line_end] and line - 1 >= earliest
     return line - 1 if is_cut else end
@@ -118,7 +118,7 @@ def _sentences(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(start for start, _ in spans), tuple(end for _, end in spans)
 
 
-# A team asks of the same few thousand chunks again and again.
+# A team's searches find the same few thousand chunks again and again.
 _kept_sentences = lru_cache(maxsize=2048)(_sentences)
 
 

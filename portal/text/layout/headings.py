@@ -1,4 +1,4 @@
-"""What sets a heading apart in plain text."""
+"""The signs that frame a heading in plain text."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def join_neighbours(
     `text[i]` of the result is character `start + i` of the document. Sentences that the chunk cuts
     are completed, up to 160 characters. A chunk shorter than `wanted_chars` is filled up with whole
     sentences, first from what follows, then from what precedes. Ranges may overlap; no text is
-    repeated. A neighbour is left out if there is other text between or the overlapping words
+    repeated. A neighbour is left out if there is other text in between, or if the overlapping words
     differ.
     """
     if not chunk.is_exact:
@@ -119,7 +119,7 @@ def _word_end(joined: Fragment, end: int) -> int:
 
 
 def _word_start(joined: Fragment, start: int) -> int:
-    """Return the last beginning of a word within the visible rest of a sentence."""
+    """Return the first beginning of a word within the visible rest of a sentence."""
     rest = joined.text[max(0, start - joined.start - _MAX_REST_LENGTH) : start - joined.start]
     space = rest.find(" ")
     return start - len(rest) + trim(rest, space + 1, len(rest))[0]

@@ -41,7 +41,7 @@ class Outline:
     def place(self, position: int, beginning: Place) -> Place:
         """Return the place of character `position` of the text.
 
-        `beginning` is the place where the chunk begins, returned where this outline knows nothing.
+        `beginning` is the place where the chunk begins; it is used where this outline is empty.
         """
         return self._place(*self._spot(position), beginning)
 

@@ -2,8 +2,8 @@
 that the page shows.
 
 The two differ: the stored text is normalised, its lines are joined, hyphens and running lines are
-gone, and the cells of a table stand in rows. So both are compared without spaces, punctuation of
-lines, case and marks, and what is not found whole is looked for in parts.
+gone, and the cells of a table are in rows. So both are compared without spaces, punctuation of
+lines, case and marks, and text that is not found whole is looked for in parts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Box = tuple[int, int, int, int]
 _MIN_SHARE = 0.8  # of the characters must be found, or the place is not known.
 _MIN_PART = 6  # Characters; shorter parts occur all over a page.
 _NEAR = 300  # Characters: how far a short part may be from its neighbours.
-# What joining lines and setting cells apart adds or removes.
+# Characters that are added or removed when lines are joined and cells separated.
 _IGNORED = frozenset("|-\u00ad\u2010\u2011\u2012\u2013\u2014\u2212\x02•·▪●○◆■□►✓�")
 _PARTS = re.compile(r"[^\n|]+?(?:[.!?。！？；;]+|(?=[\n|])|$)")
 _SAME_LINE = 0.5  # of the height
@@ -30,7 +30,7 @@ _MARKS = 3.0  # times the height: within a marked line
 
 
 class PlacedPage:
-    """The stored text of a page beside the characters that it shows."""
+    """The stored text of a page, and the characters that the page shows."""
 
     def __init__(self, stored: str, shown: str) -> None:
         self._stored = stored
@@ -54,8 +54,8 @@ class PlacedPage:
         ]
 
     def _find_whole(self, first: int, last: int) -> Range | None:
-        """Return the occurrence with the same number as among those of the stored text, else the
-        one at about the same height."""
+        """Return the occurrence that comes at the same count as in the stored text, else the one
+        nearest to where it is expected."""
         words = self._key[first:last]
         shown = list(_occurrences(self._shown_key, words))
         if not shown:
@@ -83,7 +83,7 @@ class PlacedPage:
         return _drop_contained(found)
 
     def _halves(self, first: int, last: int, hint: int, *, is_sure: bool) -> Iterator[Range]:
-        """Yield the places of some characters, or of those of their halves that are found."""
+        """Yield the place of a range of characters, or of those of its halves that are found."""
         if first >= last:
             return
         words = self._key[first:last]
@@ -103,7 +103,7 @@ class PlacedPage:
 
 
 def rectangles(ranges: Iterable[Range], shown: str, box: Callable[[int], Box]) -> list[Box]:
-    """Return one rectangle for each line of some ranges of shown characters."""
+    """Return one rectangle for each line of the ranges of shown characters."""
     drawn: list[Box] = []
     for start, end in ranges:
         current: Box | None = None
@@ -163,7 +163,7 @@ def _box_around(one: Box, other: Box) -> Box:
 
 
 def _drop_contained(found: Iterable[Range]) -> list[Range]:
-    """Return ranges without those that lie in another: repeated cells are shown once."""
+    """Return ranges without those within another, because repeated cells are shown once."""
     kept: list[Range] = []
     for low, high in sorted(set(found)):
         if not kept or high > kept[-1][1]:
@@ -179,7 +179,7 @@ def _occurrences(text: str, words: str) -> Iterator[int]:
 
 
 def _letters_with_places(text: str) -> tuple[str, list[int]]:
-    """Return what is compared, and the index in `text` of each of its characters."""
+    """Return the characters to compare, and the index in `text` of each."""
     parts: list[str] = []
     places: list[int] = []
     for index, character in enumerate(text):

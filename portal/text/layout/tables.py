@@ -57,8 +57,8 @@ def split_cells(
 
 
 def header_above(text: str, start: int, above: str | None) -> str | None:
-    """Return the header of the table whose row begins at `start`, None if it has none or begins
-    there; `above` is the header of a table that begins before the text."""
+    """Return the header of the table with the row at `start`; None if it has none or begins there.
+    `above` is the header of a table that begins before the text."""
     first = _first_row(text, start)
     if not first and above:
         return above
@@ -68,13 +68,13 @@ def header_above(text: str, start: int, above: str | None) -> str | None:
 
 
 def begins_with_header(text: str, start: int, above: str | None) -> bool:
-    """Return whether a table begins at `start` with its header; `above` as of `header_above`."""
+    """Return whether a table begins at `start` with its header; `above` as for `header_above`."""
     is_first = _first_row(text, start) == start and (start > 0 or not above)
     return is_first and _header_at(text, start) is not None
 
 
 def _first_row(text: str, start: int) -> int:
-    """Return where the table begins whose row is at `start`."""
+    """Return where the table with the row at `start` begins."""
     while start and CELL_BORDER in text[(line := text.rfind("\n", 0, start - 1) + 1) : start - 1]:
         start = line
     return start

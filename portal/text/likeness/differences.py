@@ -1,8 +1,9 @@
 """Differences between two texts: by line, and by word within changed lines.
 
-Lines that occur once in either text are matched first, in their longest common order, then the text
-between them again (Bram Cohen's patience diff); the rest is compared by `difflib` where it is
-short. The work is bounded: beyond the limit, text is reported as removed and added as a whole.
+Lines that occur exactly once in each text are matched first, in their longest common order, then
+the text between them in the same way (Bram Cohen's patience diff); the rest is compared by
+`difflib` if it is short. The work is bounded: beyond the limit, text is reported as removed and
+added as a whole.
 """
 
 from __future__ import annotations
@@ -210,7 +211,7 @@ Span = tuple[int, int, int, int]
 
 
 def _anchors(old: Sequence[str], new: Sequence[str], span: Span) -> list[tuple[int, int]]:
-    """Return units that occur once in either range, in their longest common order."""
+    """Return units that occur exactly once in each range, in their longest common order."""
     first, last, new_first, new_last = span
     counts, new_counts = Counter(old[first:last]), Counter(new[new_first:new_last])
     places = {

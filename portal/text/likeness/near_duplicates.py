@@ -48,7 +48,7 @@ def group_near_duplicates(texts: Sequence[str]) -> list[int]:
     """Return for each text the index of the first text that says the same, or its own.
 
     Case, accents, punctuation, white space, and traditional or simplified characters make no
-    difference. A different number always does: "15 days" is no copy of "20 days".
+    difference. A different number always does: "15 days" is not a copy of "20 days".
     """
     units, bounds = _units_of(texts)
     hashes = _shingles(units)
@@ -134,7 +134,7 @@ def _candidate_pairs(hashes: _Hashes, bounds: npt.NDArray[np.intp]) -> Iterator[
 
 
 class _Comparison:
-    """Compares whole texts; what it needs of each is computed once, on first use."""
+    """Compares whole texts. The shingles and numbers of each are computed once, on first use."""
 
     def __init__(self, texts: Sequence[str], hashes: _Hashes, bounds: npt.NDArray[np.intp]) -> None:
         self._texts, self._hashes, self._bounds = texts, hashes, bounds

@@ -46,14 +46,14 @@ class Part:
 
 
 def part_of(pieces: Sequence[Piece], number: int) -> Part:
-    """Return a part of the comparison, the last one if the number is too high."""
+    """Return a part of the comparison; the last one if the number is too high."""
     parts = list(_parts(stretches(pieces))) or [[]]
     number = min(number, len(parts))
     return Part(number, len(parts), tuple(parts[number - 1]))
 
 
 def stretches(pieces: Sequence[Piece]) -> Iterator[Stretch]:
-    """Yield what to show of the pieces, in order; together they cover all of them."""
+    """Yield the stretches to show, in order; together they cover all of the pieces."""
     for place, piece in enumerate(pieces):
         if piece.kind is Kind.SAME:
             yield from _shorten(piece.text, place > 0, place < len(pieces) - 1)
@@ -62,7 +62,7 @@ def stretches(pieces: Sequence[Piece]) -> Iterator[Stretch]:
 
 
 def _shorten(text: str, has_before: bool, has_after: bool) -> Iterator[Stretch]:
-    """Yield unchanged text, without what is far from any change."""
+    """Yield unchanged text, folded where it is far from any change."""
     head = _head(text) if has_before else 0
     tail = len(text) - _head(text[::-1]) if has_after else len(text)
     if tail - head <= _CONTEXT_CHARACTERS:
@@ -107,7 +107,7 @@ def _parts(all_of: Iterable[Stretch]) -> Iterator[list[Stretch]]:
 
 
 def _cut(stretch: Stretch) -> Iterator[Stretch]:
-    """Split a stretch into pieces that fit into a part each."""
+    """Split a stretch into pieces that each fit into a part."""
     text = stretch.text
     if text is None or len(text) <= PART_CHARACTERS:
         yield stretch

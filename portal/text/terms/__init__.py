@@ -1,1 +1,1 @@
-"""Search terms: of texts and of queries, their spelling and their places."""
+"""Search terms of texts and of queries, their spelling and their positions."""

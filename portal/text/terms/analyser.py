@@ -98,8 +98,8 @@ def analyse(text: str) -> list[Token]:
 def index_terms(text: str) -> str:
     """Return the terms of a document joined by spaces.
 
-    For `to_tsvector('simple', …)` and pg_textsearch. Only the first ones of a text with very many
-    terms.
+    For `to_tsvector('simple', …)` and pg_textsearch. Of a text with very many terms, only the
+    first.
     """
     terms = " ".join([term for term, _, _ in folded_terms(fold(text).text)])
     if len(terms) <= MAX_TERM_CHARACTERS:
@@ -133,8 +133,8 @@ def tsquery_and(terms: Iterable[str]) -> str:
 def tsquery_any_in_each(text: str) -> str:
     """Return a loose `to_tsquery('simple', …)` that any text with `text` in it matches.
 
-    Returns "" where the terms say nothing. Every word of languages with spaces must match. For a
-    run of Chinese, any word that the dictionary knows is enough: beside its neighbours it may be
+    Returns "" if there are only stop words. Every word of languages with spaces must match. For a
+    run of Chinese, any word that the dictionary knows is enough: next to other characters it may be
     segmented differently.
     """
     sure: list[str] = []
@@ -163,8 +163,8 @@ def _stop_terms(_language: str) -> frozenset[str]:
 def folded_terms(
     text: str, *, dictionary_words_whole: bool = False
 ) -> Iterator[tuple[str, int, int]]:
-    """Yield the terms of text that `fold` has prepared, with their ranges in it. Words of the
-    dictionary have no two-character pieces with `dictionary_words_whole`."""
+    """Yield the terms of text that `fold` has prepared, with their ranges in it. With
+    `dictionary_words_whole`, words of the dictionary have no two-character pieces."""
     for match in _TERMS.finditer(text):
         kind = match.lastgroup
         start = match.start()

@@ -23,7 +23,7 @@ _PLAIN = re.compile(r"(?!zz)[a-z0-9]+")
 _JOINT = re.compile(r"[-'.,](?<=[a-z0-9].)(?=[a-z0-9])")
 _WITHOUT_JOINTS = str.maketrans("", "", "-'.,")
 _RUN_END = re.compile(f"[\\s{HAN}]")
-# Longer strings are no words that a user searches for.
+# Longer strings are not words that a user searches for.
 _MAX_RUN_LENGTH = 200
 
 
@@ -31,8 +31,8 @@ def find_terms(text: str, terms: tuple[str, ...], text_terms: str | None = None)
     """Return the tokens of the text whose term is one of `terms`, in the order of their start.
 
     Equals filtering `analyse(text)`, except that Chinese words of two or more characters are found
-    everywhere, even where their neighbours make the segmenter cut them differently. Where
-    `text_terms`, the terms that the text is indexed by, are known, others are not looked for.
+    everywhere, even where their neighbours make the segmenter cut them differently. If
+    `text_terms`, the terms that the text is indexed by, are given, others are not looked for.
     """
     wanted = frozenset(terms)
     if not wanted:
@@ -53,8 +53,8 @@ def find_terms(text: str, terms: tuple[str, ...], text_terms: str | None = None)
 
 @dataclass(frozen=True, slots=True)
 class _Sought:
-    """Chinese words, single characters and other terms to find, and how words with the latter
-    begin."""
+    """The Chinese words, single Chinese characters and other terms to find, and the beginnings of
+    words with these other terms."""
 
     han_words: tuple[str, ...]
     han_characters: frozenset[str]
@@ -62,7 +62,7 @@ class _Sought:
     beginnings: tuple[str, ...]
 
     def among(self, terms: Collection[str]) -> _Sought:
-        """Return what to find in a text that has only these terms, and any Chinese words."""
+        """Return what to look for in a text that has only these terms; all Chinese words stay."""
         plain = self.plain.intersection(terms)
         characters = self.han_characters.intersection(terms)
         return _Sought(self.han_words, characters, plain, _beginnings(plain))
@@ -70,7 +70,7 @@ class _Sought:
 
 @lru_cache(maxsize=512)
 def _parse_terms(terms: frozenset[str]) -> _Sought | None:
-    """Return what to search for, None if a term is neither Chinese nor plain letters and digits."""
+    """Return what to look for; None if a term is neither Chinese nor plain letters and digits."""
     han = {term for term in terms if HAN_RUN.fullmatch(term)}
     plain = frozenset(term for term in terms if _PLAIN.fullmatch(term))
     if len(han) + len(plain) < len(terms):
@@ -110,7 +110,7 @@ def _others(text: str, sought: _Sought) -> Iterator[tuple[str, int, int]]:
 
 
 def _places(text: str, beginnings: Collection[str]) -> list[int]:
-    """Return where a word may stand that begins like one of these, in order."""
+    """Return the positions where a word may begin with one of these, in order."""
     if not beginnings:
         return []
     places = [match.start() for match in _JOINT.finditer(text)]

@@ -21,7 +21,7 @@ def highlight_spans(text: str, terms: Iterable[str]) -> list[tuple[int, int]]:
 
 
 def occurrences(text: str, words: str, limit: int) -> list[tuple[int, int]]:
-    """Return the first `limit` ranges where `words` stand in `text`, in any case and with any white
+    """Return the first `limit` ranges where `words` occur in `text`, in any case and with any white
     space between them."""
     pattern = r"\s+".join(map(re.escape, words.split()))
     if not pattern:

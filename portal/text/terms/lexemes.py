@@ -16,7 +16,7 @@ import snowballstemmer
 
 # PostgreSQL's parser reads 12e45f as the number 12e45 and the word f.
 _LOOKS_LIKE_FLOAT = re.compile("[0-9]+e[0-9]")
-# Letters without accents, marks or other forms, which most terms of Chinese consist of.
+# Letters without accents, marks or other forms, which most Chinese terms consist of.
 _COMMON_HAN = re.compile("[\u4e00-\u9fff]+")
 _of_thread = threading.local()
 # Languages with stemmers, for Latin letters; `simple` does no stemming. The order must not change,
@@ -42,7 +42,7 @@ def stem_in(wanted: str) -> None:
 
 @lru_cache(maxsize=131072)
 def stemmed(word: str) -> str:
-    """Return the stem of a word in Latin letters, any other word as one lexeme."""
+    """Return the stem of a word in Latin letters; any other word as one lexeme."""
     if not word.isascii():
         word = _spelt_out(word)
     if not word.isascii() or word[0].isdigit():

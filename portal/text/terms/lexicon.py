@@ -1,8 +1,8 @@
 """Translations of words between Chinese and English, from CC-CEDICT.
 
-A word stands for a few senses of the other language, each one or several terms as the analyser
-writes them: 年假 is `annual leav`, "deposit" is 押金, 订金 and others. Single characters are left
-out: they mean too much.
+A word has a few senses in the other language, each one or several terms as the analyser writes
+them: 年假 is `annual leav`, "deposit" is 押金, 订金 and others. Single characters are left out,
+because they have too many meanings.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _CITY = re.compile(
     r"(?:[A-Z]\w+(?:,|$| \()|(?:north|south|east|west|central)\w* [A-Z])"
     r"|([A-Z][\w'’-]+) \((?:England|France|Germany|India|Italy|UK|(?:the )?Netherlands)\)$"
 )
-# Well-known ones of which the dictionary does not say that they are cities.
+# Well-known cities that the dictionary does not call cities.
 _MORE_CITIES = """
 香港 Hong Kong, 澳门 Macau, 新加坡 Singapore, 大阪 Osaka, 迪拜 Dubai, 孟买 Mumbai,
 伊斯坦布尔 Istanbul, 阿姆斯特丹 Amsterdam, 巴塞罗那 Barcelona, 斯德哥尔摩 Stockholm,
@@ -64,8 +64,8 @@ _LANGUAGES = {"zh", "en"}
 
 
 class _Lexicon(NamedTuple):
-    """Senses by word and by English terms: joined, since tuples would take three times the
-    memory."""
+    """The English senses of Chinese words, and the Chinese words of English senses. They are joined
+    to strings, because tuples would take three times the memory."""
 
     english: dict[str, str]
     chinese: dict[str, str]
@@ -83,7 +83,7 @@ def load() -> None:
 
 
 def is_loaded() -> bool:
-    """Return whether translating begins at once."""
+    """Return whether the dictionary is loaded, so that `translations` does not read it first."""
     return lexemes.language() in _lexicons
 
 
@@ -111,7 +111,7 @@ def cities() -> Mapping[str, frozenset[str]]:
 
 
 def _senses_of(lexicon: _Lexicon, terms: Sequence[str]) -> Iterator[Sense]:
-    """Yield the senses of a word, or of several as one: 年 and 假 are 年假."""
+    """Yield the senses of a word, or of several joined to one: 年 and 假 are 年假."""
     for sense in filter(None, lexicon.english.get("".join(terms), "").split("/")):
         yield tuple(sense.split())
     for word in lexicon.chinese.get(" ".join(terms), "").split():
@@ -141,7 +141,7 @@ def translated_share(
 def _lexicon() -> _Lexicon:
     language = lexemes.language()
     if language not in _lexicons:
-        # Searches that begin together read it once.
+        # Searches that begin at the same time read it only once.
         with _loading:
             if language not in _lexicons:
                 _lexicons[language] = _read()

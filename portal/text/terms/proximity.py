@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-# Terms of the best stretch of a text that is compared: a sentence or two.
+# The length of the stretches of text that are compared, in terms: a sentence or two.
 _STRETCH = 30
 
 
 @lru_cache(maxsize=256)
 def terms_in(terms: tuple[str, ...], text_terms: str) -> tuple[str, ...]:
-    """Return those of a query's terms that a text has. A search asks for each chunk several
-    times."""
+    """Return the terms of a query that a text has. Cached, because a search asks for each chunk
+    several times."""
     padded = f" {text_terms} "
     return tuple([term for term in terms if f" {term} " in padded])
 
@@ -41,7 +41,7 @@ def closeness(terms: tuple[str, ...], text_terms: str) -> float:
 
 
 def _places(terms: Iterable[str], text_terms: str) -> list[tuple[int, str]]:
-    """Return where terms stand in a text, counted in its terms."""
+    """Return the positions of terms in a text, counted in terms."""
     padded = f" {text_terms} "
     found: list[tuple[int, str]] = []
     for term in terms:

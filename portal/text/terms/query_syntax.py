@@ -4,7 +4,7 @@
 `"annual leave"`, `「年假」`  the chunk holds exactly these words, in this order
 `-draft`, `-"first draft"`  the chunk does not hold it
 `title:leave`, `标题:年假`   the document's title holds it; `title:"annual leave"` for several words
-`type:pdf`, `类型:pdf`      the document is of this type; several types: of any of them
+`type:pdf`, `类型:pdf`      the document is of this type; of several, any is enough
 =========================  ==================================================================
 
 Text that is not clearly one of these is part of the query, unchanged: `C++`, `a - b`, `e-mail`,
@@ -75,7 +75,7 @@ _OPERATORS = re.compile(
     ")",
     re.IGNORECASE,
 )
-# Emoji and similar signs are searched as words are.
+# Emoji and similar signs are searched for like words.
 _SAYS_SOMETHING = re.compile(f"[^\\W_]|[{SYMBOLS}]")
 _PUNCTUATION = ".,;:!?，。；：！？、"
 
@@ -115,8 +115,8 @@ class ParsedQuery:
 def parse_query(query: str) -> ParsedQuery:
     """Parse a query.
 
-    Never fails: what is no operator is text. Text without operators is left as it is. If a query
-    names only titles, these are its text.
+    Never fails: anything that is not an operator is text. Text without operators is left as it is.
+    If a query names only titles, these are its text.
     """
     operators = tuple(_operators(query))
     if not operators:

@@ -25,7 +25,7 @@ LONG_HAN_WORD = 4
 _LONG_WORD = 6  # From this length on two edits count as a misspelling, below it as another word.
 _WIDEST_WINDOW = 4
 _CONTEXT = 2
-# One-character words that occur next to all others and so are no sign of a misspelling.
+# One-character words that occur next to all others, and so are not a sign of a misspelling.
 _COMMON = STOP_WORDS | frozenset(
     "一二三四五六七八九十百千万两半每各某该其此本另第年月日时分秒天周次个种位名家条件项座"
     "上下中内外前后里间旁东西南北左右大小多少高低长短新老旧早晚远近好坏真全总主副不没未无非"
@@ -37,7 +37,8 @@ _RUNS = re.compile(f"(?P<han>[{HAN}]++)|[^\\W_{HAN}{HIRAGANA}{KATAKANA}{HANGUL}{
 
 
 class Word(NamedTuple):
-    """A folded word, as it is written, and the terms that find it, separated by spaces."""
+    """A folded word, its `surface` as it is written, and the terms that find it, separated by
+    spaces."""
 
     word: str
     surface: str
@@ -47,8 +48,8 @@ class Word(NamedTuple):
 class Suspect(NamedTuple):
     """Characters `start` to `end` of a query that may be misspelt; `word` is the folded text.
 
-    For Chinese, `before` and `after` are the characters around them. With `in_title` the word is to
-    match a title.
+    For Chinese, `before` and `after` are the characters around them. With `in_title` the word has
+    to match a title.
     """
 
     word: str
@@ -181,7 +182,7 @@ def _is_whole_word_in(word: str, texts: str) -> bool:
 
 
 def _up_to_stop_word(neighbours: str) -> str:
-    """Return the characters up to the first that occurs beside every other."""
+    """Return the characters up to the first stop word, which occurs next to any other."""
     return "".join(takewhile(lambda character: character not in STOP_WORDS, neighbours))
 
 

@@ -1,6 +1,6 @@
-"""What a question is about, in its form: chips above the field, and the search that finds them.
+"""The scope of a question in its form: chips above the field, and the search for more.
 
-Scripts complete names after "@"; without them the form has a field and its own button.
+Scripts complete names after "@"; without scripts the form has a search field with a button.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from portal.services.answers import conversations
 
 
 def read() -> AskScope:
-    """Return the scope that the request's `about` states. Raises NotFound."""
+    """Return the scope in the request's `about` values, without the dropped one. Raises
+    NotFound."""
     chosen: dict[str, dict[str, None]] = {"document": {}, "folder": {}, "tag": {}}
     dropped = request.form.get("drop")
     for value in request.values.getlist("about"):
@@ -34,12 +35,12 @@ def read() -> AskScope:
 
 
 def is_changed() -> bool:
-    """Return whether the form asks for other chips, not for an answer."""
+    """Return whether the form was sent to change the chips, not to ask."""
     return "drop" in request.form or "find_about" in request.form
 
 
 def values() -> dict[str, Any]:
-    """Return what the form of a question needs: `found` is None if nothing was looked for."""
+    """Return the template values of the form; `found` is None if nothing was searched for."""
     services, user = context.caller()
     find = request.values.get("find", "").strip()
     found = None

@@ -1,4 +1,4 @@
-"""Conversations: the list of them, and one with its messages."""
+"""Pages of conversations: their list, and a conversation with its messages."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from portal.web.layout import IN_DIALOG, Answer, remember, see_other, wants_frag
 from portal.web.security import next_path, referring_path
 from portal.web.shown_rows import append_rows, rows_limit, shown_values
 
-CONVERSATIONS_A_STEP = 30
+CONVERSATIONS_PER_STEP = 30
 
 blueprint = PageBlueprint("chat", __name__, "/chat")
 
@@ -56,21 +56,21 @@ def index() -> Answer:
 
 @blueprint.post("")
 def create() -> Answer:
-    """Create a conversation, with a question also its first answer. Scripts create an empty one
-    and ask in it, to show the answer while it is written."""
+    """Create a conversation and answer its first question, if there is one. Scripts create an empty
+    conversation and then ask in it, to show the answer while it is written."""
     services, user = context.caller()
     question = request.form.get("content", "").strip()
     if about.is_changed():
         return render_template("pages/answers/chat.html", **_list_values() | {"draft": question})
     if "search" in request.form:
-        # The other button of the front door, for browsers without scripts.
+        # The second button of the home page, for browsers without scripts.
         return see_other(url_for("search.show", q=question or None))
     narrowed = about.read()
     scope = _scope(request.form)
     conversation = conversations.create(services, user, scope=scope)
     address = url_for("chat.show", conversation_id=conversation.id)
     if wants_fragment():
-        # The page asks the question, with what it is about in the address.
+        # That page asks the question; its address has the scope.
         with_question = url_for(
             "chat.show",
             conversation_id=conversation.id,
@@ -92,7 +92,7 @@ def create() -> Answer:
 
 @blueprint.get("/about")
 def find_about() -> str:
-    """Show what a question can be about, for the list that "@" opens."""
+    """Show documents, folders and tags to ask about, for the list that "@" opens."""
     words = request.args.get("find", "").strip()
     found = conversations.find_for_scope(*context.caller(), words)
     return render_template("fragments/conversations/_about_options.html", found=found)
@@ -100,9 +100,9 @@ def find_about() -> str:
 
 @blueprint.get("/<uuid:conversation_id>")
 def show(conversation_id: UUID) -> Answer:
-    """Show a conversation, and beside it what the address names: `source`, a citation of it;
-    `sources`, all of an answer; `documents`, its switches. One that others share has another
-    address."""
+    """Show a conversation, and beside it the pane in the address: `source` is one citation,
+    `sources` are all of an answer, `documents` the switches. Redirect to the page of a shared
+    conversation if it belongs to another user."""
     if not wants_fragment("chat-side"):
         try:
             values = page_values(conversation_id)
@@ -177,7 +177,7 @@ def run(stream: AnswerStream) -> UUID | None:
 
 
 def page_values(conversation_id: UUID) -> dict[str, Any]:
-    """Return what the page of a conversation needs."""
+    """Return the template values of a conversation's page."""
     services, user = context.caller()
     conversation = conversations.get(services, user, conversation_id)
     messages = conversations.messages(services, user, conversation_id)
@@ -197,7 +197,7 @@ def page_values(conversation_id: UUID) -> dict[str, Any]:
 
 
 def _pane(conversation_id: UUID, messages: Sequence[Message]) -> Markup | None:
-    """Render what the address names beside the conversation, if anything. Raises NotFound."""
+    """Render the pane that the address asks for; None if it asks for none. Raises NotFound."""
     values: dict[str, Any] = {"conversation_id": conversation_id}
     if "documents" in request.args:
         name = "fragments/selection/_drawer.html"
@@ -219,7 +219,7 @@ def _pane(conversation_id: UUID, messages: Sequence[Message]) -> Markup | None:
 
 
 def _find_cited(messages: Sequence[Message], citation_id: UUID | None) -> tuple[Message, Citation]:
-    """Find a citation and its answer. Raises NotFound if the conversation has no such one."""
+    """Return a citation and its answer. Raises NotFound if it is not in the conversation."""
     for message in messages:
         for citation in message.citations:
             if citation.id == citation_id:
@@ -237,7 +237,7 @@ def _list_values() -> dict[str, Any]:
         contains=text,
         pinned=False,
         cursor=cursor,
-        limit=rows_limit(CONVERSATIONS_A_STEP),
+        limit=rows_limit(CONVERSATIONS_PER_STEP),
     )
     pinned = conversations.list_conversations(
         services, user, contains=text, pinned=True, limit=conversations.MAX_PINNED
@@ -253,7 +253,7 @@ def _list_values() -> dict[str, Any]:
 
 
 def composer_values() -> dict[str, Any]:
-    """Return what the form of a new question needs."""
+    """Return the template values of the form for a new conversation."""
     services, user = context.caller()
     return {
         "scope": conversations.name_scope(services, user, _scope(request.values)),
@@ -266,8 +266,9 @@ def composer_values() -> dict[str, Any]:
 
 
 def _open_page() -> str | None:
-    """Return the page on which a script changed a conversation, as its list is searched and as many
-    rows as it has; the script takes the list and the title from there. None for other requests."""
+    """Return the address of the page on which a script changed a conversation, with the search and
+    the number of rows of its list; the script reads the new list and title from there. None for
+    other requests."""
     page = referring_path() if wants_fragment() else None
     if page is None:
         return None
@@ -277,7 +278,7 @@ def _open_page() -> str | None:
 
 
 def _scope(values: MultiDict[str, str]) -> AskScope:
-    """Read what a new conversation asks about; nothing is everything. Raises NotFound."""
+    """Return the scope of a new conversation; an empty one means everything. Raises NotFound."""
     try:
         documents, folders = (
             tuple(UUID(one) for one in values.getlist(name)) for name in ("document", "folder")

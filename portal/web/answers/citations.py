@@ -1,4 +1,4 @@
-"""Citations: the card of a marker, and what was cited."""
+"""Citations: the card of a marker, and the page with the quote."""
 
 from __future__ import annotations
 

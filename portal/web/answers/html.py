@@ -1,8 +1,8 @@
 """Answers as safe HTML, with markers that documents cannot forge.
 
 An answer is written by a model that read untrusted documents. Markdown is parsed without raw HTML,
-links and images, the output is sanitised as well, and only then are markers put in, at places that
-carry a secret of this rendering.
+links and images, and the output is sanitised. Only then are markers inserted, at placeholders that
+contain a secret of this rendering.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _TAGS = {
     *("h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td", "span"),
 }
 _UNSUPPORTED = "unsupported"
-# Scrolled sideways where they are too wide, so a keyboard has to reach them.
+# If too wide, these scroll sideways, so the keyboard must be able to reach them.
 _SCROLLING = re.compile("<(table|pre)>")
 _FENCE_OR_TABLE = re.compile(r"^[ \t]*(?:```|~~~|\|)", re.MULTILINE)
-# Markup that a line may begin with: of a list, a heading or a quotation.
+# Markup at the start of a line: of a list, a heading or a quotation.
 _LINE_START = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,9}[.)]|#{1,6}|>)[ \t]+)*")
-# Punctuation to Markdown, so that a cut changes no emphasis.
+# Markdown treats these as punctuation, so inserting them does not change emphasis.
 _OPEN, _CLOSE = "\u2039", "\u203a"  # Single angle quotation marks.
 _FIRST_LEVEL = 3  # The page has its own h1 and h2.
 _LAST_LEVEL = 6
@@ -120,7 +120,8 @@ def _read_marker(state: StateInline, silent: bool) -> bool:
 
 
 def _mark_unsupported(state: StateCore) -> None:
-    """Remove the cuts and wrap the text between them, piece by piece, so that tags nest."""
+    """Remove the start and end marks and wrap the text between them, piece by piece, so that tags
+    nest."""
     starts, ends = state.env["cuts"]
     cut = re.compile(f"({re.escape(starts)}|{re.escape(ends)})")
     for block in state.tokens:

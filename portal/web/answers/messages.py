@@ -1,4 +1,4 @@
-"""Questions and answers: ask, stop, retry, edit and ask again, say whether it helped, replay."""
+"""Questions and answers: ask, stop, retry, edit and ask again, give feedback, replay."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ blueprint = PageBlueprint("messages", __name__, "/chat/<uuid:conversation_id>/me
 
 @blueprint.post("")
 def ask(conversation_id: UUID) -> Answer:
-    """Ask a question; with `replace_from`, in place of an earlier one and all after it."""
+    """Ask a question; with `replace_from`, it replaces an earlier one and everything after it."""
     question = request.form.get("content", "")
     if about.is_changed():
         values = chat.page_values(conversation_id) | {"draft": question}
@@ -67,7 +67,7 @@ def show(conversation_id: UUID, message_id: UUID) -> Answer:
 
 @blueprint.get("/<uuid:message_id>/edit")
 def edit(conversation_id: UUID, message_id: UUID) -> Answer:
-    """Show a question in a field, to ask it in other words."""
+    """Show a form to edit a question and ask it again."""
     message = _message(conversation_id, message_id)
     if message.role is not Role.USER:
         raise NotFound
@@ -78,7 +78,7 @@ def edit(conversation_id: UUID, message_id: UUID) -> Answer:
 
 @blueprint.post("/<uuid:message_id>/feedback")
 def set_feedback(conversation_id: UUID, message_id: UUID) -> Answer:
-    """Mark an answer as useful or not, and why; the same click again takes it back."""
+    """Mark an answer as useful or not, and why; the same click again removes the mark."""
     message = _message(conversation_id, message_id)
     has_reason = "reason" in request.form
     name = Feedback.NOT_USEFUL if has_reason else request.form.get("feedback", "")
@@ -93,7 +93,7 @@ def set_feedback(conversation_id: UUID, message_id: UUID) -> Answer:
 
 @blueprint.post("/<uuid:message_id>/branch")
 def branch(conversation_id: UUID, message_id: UUID) -> Answer:
-    """Go on from this answer in another conversation."""
+    """Continue from this answer in a new conversation."""
     message = _message(conversation_id, message_id)
     begun = conversations.branch(*context.caller(), message.id)
     address = url_for("chat.show", conversation_id=begun.id)
@@ -117,7 +117,7 @@ def replay(conversation_id: UUID, message_id: UUID) -> Answer:
 
 
 def _reason(message: Message) -> FeedbackReason | None:
-    """Return the reason that was clicked; None for none, or for the one that is given already."""
+    """Return the reason that was clicked; None if there is none or the answer already has it."""
     name = request.form.get("reason")
     if name is None or name == message.feedback_reason:
         return None
@@ -162,7 +162,7 @@ def _to_message(conversation_id: UUID, message_id: UUID | None) -> Response:
 
 
 def _find_replaced() -> UUID | None:
-    """Return the question that the new one replaces. Raises MalformedRequest."""
+    """Return the id of the question that the new one replaces. Raises MalformedRequest."""
     replaced = request.form.get("replace_from", type=UUID)
     if request.form.get("replace_from") and replaced is None:
         raise MalformedRequest(verbatim("replace_from"))

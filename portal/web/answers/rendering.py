@@ -38,25 +38,26 @@ STATE_ICONS = {
     SourceState.TRASHED: "trash-2",
     SourceState.GONE: "file-x",
 }
-# Answers without a quotation show the passages that were found.
 REASON_WORDS = {
     FeedbackReason.WRONG: N_("Wrong"),
     FeedbackReason.INCOMPLETE: N_("Incomplete"),
     FeedbackReason.OUTDATED: N_("Outdated"),
     FeedbackReason.BAD_SOURCE: N_("Bad source"),
 }
+# Answers with these statuses have no quotation and show the chunks that were found.
 SHOWS_CHUNKS = frozenset({MessageStatus.ABSTAINED, MessageStatus.UNAVAILABLE})
 
 
 def answer_html(message: Message, macro: str = "marker") -> Markup:
-    """Render an answer with its markers by a macro of citations, unsupported sentences marked."""
+    """Render an answer, with its markers as this macro of citations and unsupported sentences
+    flagged."""
     by_number = {source.marker: source for source in cited(message)}
     marker = get_template_attribute("macros/citations.html", macro)
     flag = get_template_attribute("macros/citations.html", "unsupported_flag")
     shown: set[int] = set()
 
     def marker_html(number: int) -> Markup:
-        # Links come back to the first of several markers with one number: an id stands once.
+        # Of several markers with the same number, only the first gets an id, for links back.
         is_first = number not in shown
         shown.add(number)
         return Markup(marker(message, by_number[number], is_first))  # noqa: S704 - a macro's
@@ -76,18 +77,19 @@ def cited(message: Message) -> tuple[Citation, ...]:
 
 
 def consulted(message: Message) -> tuple[Citation, ...]:
-    """Return the sources that were read and not cited."""
+    """Return the sources that were read but not cited, by number."""
     return _in_order(source for source in message.citations if not source.was_cited)
 
 
 def changed_count(message: Message) -> int:
-    """Count the sources of an answer that have changed since, not what was only read for it."""
+    """Return how many cited sources have changed since; without citations, how many of those that
+    were read."""
     sources = cited(message) or message.citations
     return sum(source.state is not SourceState.CURRENT for source in sources)
 
 
 def judged(message: Message) -> tuple[SentenceSupport, ...]:
-    """Return the sentences that can be compared with their sources: whole ones with words."""
+    """Return the sentences that can be compared with their sources: complete ones with letters."""
     content, is_cut = message.content, message.status is MessageStatus.STOPPED
     end = len(content.rstrip()) - is_cut
     return tuple(
@@ -98,12 +100,12 @@ def judged(message: Message) -> tuple[SentenceSupport, ...]:
 
 
 def outcome_of(message: Message) -> str | None:
-    """Return how an answer by quotation ended; None for a language model's."""
+    """Return the outcome of an extractive answer; None for one of a language model."""
     return message.replay.extra.get("outcome") if message.replay else None
 
 
 def shows_chunks(message: Message) -> bool:
-    """Return whether the chunks found are shown below an answer."""
+    """Return whether the chunks that were found are shown below an answer."""
     return message.status in SHOWS_CHUNKS and outcome_of(message) != Outcome.REPLY
 
 
@@ -118,7 +120,7 @@ def unsupported_count(message: Message) -> int:
 
 
 def searched_for(message: Message, question: str | None) -> str | None:
-    """Return what was searched for if it differs from the question."""
+    """Return the search query if it differs from the question."""
     query = message.replay.search_query if message.replay else ""
     return query if query and question is not None and query.strip() != question.strip() else None
 
@@ -150,7 +152,7 @@ def questions_of(messages: Iterable[Message]) -> dict[UUID, str]:
 
 
 def writer_words(provider: str, model: str) -> str:
-    """Name what writes answers."""
+    """Return the name of the writer of answers."""
     if provider == EXTRACTIVE:
         return str(gettext("Quotations only · no language model"))
     return model or provider

@@ -20,7 +20,7 @@ blueprint = PageBlueprint("sharing", __name__)
 
 @blueprint.get("/chat/<uuid:conversation_id>/share")
 def show(conversation_id: UUID) -> Answer:
-    """Show whom a conversation is shown to, and the ways to take it along."""
+    """Show the readers of a conversation, and links to export it."""
     return _form(conversation_id)
 
 
@@ -55,8 +55,8 @@ def show_all() -> Answer:
 
 @blueprint.get("/shared/<uuid:conversation_id>")
 def read(conversation_id: UUID) -> Answer:
-    """Show a conversation of another user, as far as this one may see its sources; lead to one's
-    own."""
+    """Show another user's conversation, as far as the reader may see its sources. Redirect to the
+    reader's own conversation."""
     services, user = context.caller()
     try:
         shared, messages = sharing.read(services, user, conversation_id)

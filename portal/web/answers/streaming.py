@@ -1,11 +1,11 @@
-"""An answer as server-sent events: the browser gets safe HTML, and text between two renderings.
+"""An answer as server-sent events: safe HTML, and plain text between two renderings.
 
 ==========  ======================================================================
 `begun`     `html` of the question and of the empty answer, `answer` its id, `title`
-            of the conversation, `use`: its time and count of messages
+            of the conversation, `use`: its time and message count
 `searched`  `html`: a line for another search that the model asked for
 `html`      `html` of the text so far
-`text`      `text` to put after it, until the next rendering
+`text`      `text` to append to it, until the next rendering
 `done`      `html` of the finished answer, `title`
 `error`     `html` of a note
 ==========  ======================================================================
@@ -42,22 +42,22 @@ from portal.services.answers.streaming import AnswerStream
 from portal.web.answers.html import to_html
 from portal.web.answers.rendering import begun
 
-# Prose is rendered at most this often; in between it is sent as it is.
+# Prose is rendered at most this often; in between it is sent as plain text.
 RENDER_INTERVAL_S = 0.15
-# Lines whose signs are not for readers: of tables, quotations, lists and headings.
+# Lines that start with markup, which readers must not see: tables, quotations, lists, headings.
 _MARKED_LINE = re.compile(r"\s*([|>#*+-]|\d+[.)])")
-# A row that is not complete, and a header before the line that makes a table of it.
+# An incomplete row, and a header whose delimiter line has not arrived yet.
 _ROW = r"[> ]*\|[^\n]*"
 _UNFINISHED_TABLE = re.compile(rf"(?:(?<!\|\n)(?:^|(?<=\n)){_ROW}\n(?:{_ROW})?|(?<=\n){_ROW})\Z")
 
 
 def respond(stream: AnswerStream) -> Response:
-    """Stream the events of an answer, which is closed when its reader disconnects."""
+    """Stream the events of an answer; the answer is closed when the reader disconnects."""
     return event_streams.respond(stream, write=_Writer().written, fail=_error)
 
 
 class _Writer:
-    """Turns events into text, keeping the answer so far."""
+    """Encodes events as text, and keeps the answer so far."""
 
     def __init__(self) -> None:
         self._question: Message | None = None
@@ -109,7 +109,7 @@ class _Writer:
 
 
 def _conversation(message: Message) -> ConversationSummary:
-    """Return the message's conversation, whose title its first question sets."""
+    """Return the message's conversation; its first question has set the title."""
     return conversations.get(*context.caller(), message.conversation_id)
 
 

@@ -1,4 +1,4 @@
-"""Bulk changes of selected documents: confirm, apply, undo."""
+"""Bulk changes to selected documents: confirm, apply, undo."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from portal.web.security import next_path
 
 blueprint = PageBlueprint("bulk", __name__, "/documents/bulk")
 
-# Notes travel in a cookie, which browsers drop over 4 kB.
+# A toast is stored in a cookie until the next page, and browsers drop cookies over 4 kB.
 _MAX_TITLES_NOTED = 5
 _MAX_NOTED_CHARACTERS = 40
 _OTHER_REASON = N_("Reading again is not possible.")
-# Why a document was left as it is, by the code of the error.
+# Why a document was skipped, by the code of the error.
 _REASONS = {
     Conflict.code: N_("Reading is already under way."),
     Forbidden.code: N_("Belongs to another user."),
@@ -45,14 +45,14 @@ _REASONS = {
 }
 _SWITCHES: dict[str, bool | None] = {"on": True, "off": False, "inherit": None}
 _FILTERS = ("q", "status", "type", "domain", "owner", "visibility", "folder", "tag")
-# Actions that ask for something first.
+# Actions that need a value, and the title of the form that asks for it.
 _QUESTIONS = {
     BulkAction.MOVE: N_("Move to a folder"),
     BulkAction.ADD_TAG: N_("Add or remove a tag"),
     BulkAction.DOMAIN: N_("Change the domain"),
     BulkAction.VISIBILITY: N_("Change visibility"),
 }
-# Actions with a field to type in, and the question that has it.
+# Actions with a text field, and the action whose form has the field.
 _TYPED = {
     BulkAction.ADD_TAG: BulkAction.ADD_TAG,
     BulkAction.REMOVE_TAG: BulkAction.ADD_TAG,
@@ -62,8 +62,8 @@ _TYPED = {
 
 @blueprint.post("/ask")
 def ask() -> Answer:
-    """Ask what an action needs to know, in the dialog or on its own page; of a move to the chosen
-    folder, tell who gains and loses access."""
+    """Ask for the value of an action, in the dialog or on its own page; for a move to the chosen
+    folder, show who gains and loses access."""
     action, target, chosen = _action(), _target(), request.form.get("value", "")
     if action is BulkAction.MOVE and chosen:
         return _ask(action, target, _sight(target, _value(action)), chosen=chosen)
@@ -86,8 +86,8 @@ def _ask(
     after: str | None = None,
     error: str | None = None,
 ) -> str:
-    """Show the question; with `sight`, who gains and loses access by the move. `after` is the page
-    to return to."""
+    """Render the question, with `sight` also who gains and loses access by the move. `after` is
+    the page to return to."""
     if action not in _QUESTIONS and action is not BulkAction.DELETE:
         raise InvalidInput("unknown action")
     services, user = context.caller()
@@ -150,7 +150,7 @@ def apply() -> Answer:
     more = {"undo": url_for("bulk.undo", change_id=done.change_id)} if done.change_id else {}
     reasons = {one.reason for one in done.skipped}
     if done.skipped_count > _MAX_TITLES_NOTED or len(reasons) > 1:
-        # Too much for a note.
+        # Too much for a toast.
         report_id = bulk.add_report(*context.caller(), action, done)
         return see_other(url_for("bulk.show_report", report_id=report_id, next=address))
     kind = "error" if done.skipped_count or done.missing_count else "success"
@@ -159,7 +159,7 @@ def apply() -> Answer:
 
 @blueprint.get("/<uuid:report_id>")
 def show_report(report_id: UUID) -> str:
-    """List what a change left as it is, with the reasons."""
+    """List the documents that a change skipped, with the reasons."""
     report = bulk.get_report(*context.caller(), report_id)
     done = report.result
     return render_template(
@@ -195,7 +195,7 @@ def undo(change_id: UUID) -> Answer:
 
 
 def _action() -> BulkAction:
-    """Read the pressed button; that of a switch says its state as well."""
+    """Return the action of the pressed button; a switch adds its state, as in `switch:on`."""
     action = request.form.get("action", "").partition(":")[0]
     if action not in set(BulkAction):
         raise InvalidInput("unknown action")
@@ -203,10 +203,10 @@ def _action() -> BulkAction:
 
 
 def _target() -> BulkTarget:
-    """Return what is selected: all that match, or the ticked ones. Raises InvalidInput for none."""
+    """Return the selection: all documents that match, or the ticked ones. Raises InvalidInput."""
     if "matching" in request.form:
         query = list_query()
-        # The list leaves out filters that it cannot read; here that would take in more documents.
+        # The list ignores filters that it cannot parse; here that would change more documents.
         unread = {name for name in _FILTERS if request.form.get(name)} - query.arguments().keys()
         if unread:
             raise InvalidInput(
@@ -237,7 +237,7 @@ def _value(action: BulkAction) -> Any:
 
 
 def _words(action: BulkAction, done: BulkResult) -> str:
-    """Say what was done, and what could not be."""
+    """Return the message about changed, skipped and missing documents."""
     is_whole = not (done.skipped_count or done.missing_count)
     parts = []
     if done.changed_count or is_whole:
@@ -282,7 +282,7 @@ def _changed_words(action: BulkAction, count: int) -> str:
 
 
 def _skipped_words(done: BulkResult) -> str:
-    """Say what was left as it is and why; all have the same reason."""
+    """Return which documents were skipped and why; all have the same reason."""
     count, reason = done.skipped_count, done.skipped[0].reason
     titles = str(gettext(", ")).join(one.title[:_MAX_NOTED_CHARACTERS] for one in done.skipped)
     if reason == Forbidden.code:

@@ -10,7 +10,7 @@ from flask_babel import format_time, format_timedelta, gettext, ngettext
 from portal.domain.documents.jobs import Job, JobStage, JobStatus
 from portal.http.messages import failure_message
 
-# Until then an estimate of the remaining time would only be a guess.
+# Before this, an estimate of the remaining time would only be a guess.
 MIN_ELAPSED_S = 3.0
 
 
@@ -34,7 +34,7 @@ def stage_words(job: Job) -> str:
 
 
 def _remaining_words(job: Job) -> str:
-    """Return the estimated rest of embedding; empty in the first seconds."""
+    """Return the estimated remaining time of embedding; empty in the first seconds."""
     if job.started_at is None or not job.done:
         return ""
     elapsed = datetime.now(UTC) - job.started_at
@@ -72,7 +72,7 @@ def duration_words(job: Job) -> str:
 
 
 def retried_words(count: int) -> str:
-    """Say how many documents are queued again."""
+    """Return the message about how many documents are queued again."""
     if not count:
         return str(gettext("No failed documents."))
     return str(

@@ -44,8 +44,7 @@ from portal.web.security import referring_path
 from portal.web.shown_rows import append_rows, rows_limit, shown_values
 
 PAGE_SIZE = 50
-# Rows polled in one request, once a second. The oldest come first, which is the order in which they
-# are processed.
+# Rows polled in one request, once a second: the oldest ones, which are processed first.
 WATCH_LIMIT = 20
 ACTIVE = frozenset({DocumentStatus.QUEUED, DocumentStatus.PROCESSING})
 VISIBILITY_WORDS = {Visibility.SHARED: N_("Everyone"), Visibility.PRIVATE: N_("Private")}
@@ -86,12 +85,12 @@ class ListQuery:
 
     @property
     def has_rare_filters(self) -> bool:
-        """Return whether a filter is in use that is not always in sight."""
+        """Return whether one of the filters that are hidden by default is set."""
         return bool(self.domain or self.owner_id or self.visibility or self.tag)
 
     @property
     def place(self) -> str | None:
-        """Return the folder as it stands in the address."""
+        """Return the folder as the address has it: an id, `none`, or None for all."""
         if self.is_unfiled:
             return "none"
         return str(self.folder_id) if self.folder_id else None
@@ -145,7 +144,7 @@ def list_query(values: MultiDict[str, str] | None = None) -> ListQuery:
 
 
 def list_values(query: ListQuery | None = None, **more: Any) -> dict[str, Any]:
-    """Return the values for the list's templates; without a query, those of the request."""
+    """Return the template values of the list; the query defaults to that of the request."""
     query = query or list_query()
     page = library.list_documents(
         *context.caller(),
@@ -168,8 +167,8 @@ def list_values(query: ListQuery | None = None, **more: Any) -> dict[str, Any]:
 
 
 def page_values(query: ListQuery | None = None, **more: Any) -> dict[str, Any]:
-    """Return the values for the whole page: those of the list, the choices of its filters and the
-    tree of folders. Raises NotFound for a folder that the user may not see."""
+    """Return the template values of the whole page: the list, the choices of its filters and the
+    folder tree. Raises NotFound for a folder that the user may not see."""
     query = query or list_query()
     folder_id = query.folder_id
     opened = folders.get_folder(*context.caller(), folder_id) if folder_id else None
@@ -201,8 +200,8 @@ def _type_choices(query: ListQuery) -> list[tuple[str, str]]:
 
 
 def _list_more_choices() -> dict[str, Any]:
-    """Return the choices of the filters that are read from the documents: only where asked for,
-    since they are many."""
+    """Return the choices of the hidden filters. They are read from the documents and may be many,
+    so they are loaded only on demand."""
     tags = library.list_tags(*context.caller())
     return {
         "visibility": [(one, gettext(words)) for one, words in VISIBILITY_WORDS.items()],
@@ -227,7 +226,7 @@ def index() -> Answer:
         return fragments(("fragments/folders/_tree.html", values), *_upload_places(values))
     if not wants_fragment("document-results") and not wants_fragment("load-more"):
         return render_template("pages/documents/documents.html", **page_values(query))
-    # After an upload, which may have made folders.
+    # A refresh follows an upload, which may have created folders.
     is_refresh = "X-Refresh" in request.headers
     values = page_values(query) if is_refresh else list_values(query)
     if wants_fragment("document-results"):
@@ -254,7 +253,8 @@ def index() -> Answer:
 
 @blueprint.get("/documents/progress")
 def progress() -> Answer:
-    """Show changed rows, progress, and the bell when a job ended; return whether to poll again."""
+    """Return changed rows, progress, and the bell if a job has ended. The fragment polls again
+    while a watched document is being processed."""
     watched = dict(_watched())
     found = library.list_summaries(*context.caller(), list(watched))
     documents = {document.id: document for document in found}
@@ -315,7 +315,7 @@ def row(document: DocumentSummary, **more: Any) -> tuple[str, dict[str, Any]]:
 
 
 def rows(documents: Sequence[DocumentSummary], **more: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield rows that replace those on the page."""
+    """Yield rows that replace the ones on the page."""
     if not documents:
         return
     values = {
@@ -329,21 +329,21 @@ def rows(documents: Sequence[DocumentSummary], **more: Any) -> Iterator[tuple[st
 
 
 def _beside_the_list(values: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield what an upload may have changed beside the list."""
+    """Yield the fragments beside the list that an upload may have changed."""
     yield "fragments/folders/_tree.html", values
     yield "fragments/documents/_type_filter.html", values
     yield from _upload_places(values)
 
 
 def _upload_places(values: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the folders to upload into, where the page has a form for that."""
+    """Yield the folders to upload into, if the page has a form for that."""
     opened = values["opened"]
     if opened is None or opened.folder.can_add:
         yield "fragments/uploads/_into.html", {**values, "out_of_band": True}
 
 
 def _jobs_of(documents: Iterable[DocumentSummary]) -> dict[UUID, Job]:
-    """Return the jobs of those documents that are being processed."""
+    """Return the jobs of the documents that are queued or being processed."""
     job_ids = [item.job_id for item in documents if item.status in ACTIVE and item.job_id]
     return jobs.newest_jobs(context.services(), job_ids)
 
@@ -376,7 +376,8 @@ def retry_failed_button() -> tuple[str, dict[str, Any]]:
 
 
 def _watched() -> list[tuple[UUID, str]]:
-    """Return pairs of document and last seen status, from values such as ``<id>.queued``."""
+    """Return pairs of a document's id and the status that the page shows, from values such as
+    ``<id>.queued``."""
     watched = []
     for value in request.args.getlist("watch")[-WATCH_LIMIT:]:
         identifier, _, status = value.partition(".")

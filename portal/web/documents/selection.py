@@ -25,9 +25,9 @@ from portal.web.documents.folders.forms import identifier
 from portal.web.layout import Answer, fragments, see_other, wants_fragment
 from portal.web.security import next_path
 
-SWITCHES_A_STEP = 50
+SWITCHES_PER_STEP = 50
 MAX_FOLDERS_SHOWN = 200
-# The states of a switch; None inherits from the tier above.
+# The states of a switch; None inherits from the level above.
 STATES: dict[str, bool | None] = {"inherit": None, "on": True, "off": False}
 
 CAUSES = {
@@ -50,8 +50,8 @@ FOLDER_CAUSES = {
 
 
 def cause(switch: Switch) -> str:
-    """Return whether something is on, and which switch decides it, in the reader's language; of a
-    folder with documents that differ from its switch, how many are on."""
+    """Return in words whether something is on and which switch decides; for a folder with documents
+    that differ from its switch, how many are on."""
     if isinstance(switch, FolderSwitch) and switch.counts and switch.has_exceptions:
         enabled_count, total_count = switch.counts
         words = ngettext(
@@ -78,9 +78,9 @@ def set_default(document_id: UUID) -> Answer:
 
 @blueprint.post("/folders/<uuid:folder_id>/selection")
 def set_folder_default(folder_id: UUID) -> Answer:
-    """Enable or disable what lies in a folder for the user, and what is added to it later."""
+    """Enable or disable a folder for the user, with everything that is added to it later."""
     selections.set_folder_switch(*context.caller(), None, folder_id, _read_state())
-    # The page is loaded again; the keyboard stays at the switch.
+    # The page is reloaded; the anchor keeps the keyboard focus at the switch.
     return _back(url_for("documents.index", folder=folder_id, _anchor="folder-toggle"))
 
 
@@ -110,12 +110,12 @@ def set_all(conversation_id: UUID) -> Answer:
 
 @blueprint.post("/chat/<uuid:conversation_id>/folders/<uuid:folder_id>")
 def set_folder(conversation_id: UUID, folder_id: UUID) -> Answer:
-    """Enable or disable what lies in a folder in a conversation."""
+    """Enable or disable a folder in a conversation."""
     selections.set_folder_switch(
         *context.caller(), conversation_id, folder_id, _read_state(), clears_inside=True
     )
     if wants_fragment():
-        # Documents of the folder may be among those found.
+        # Documents of the folder may be in the filtered list.
         values = switches_values(conversation_id)
         return fragments(("fragments/selection/_list.html", values), *_counts(values))
     return _back(f"{_panel(conversation_id)}#switch-{folder_id}")
@@ -141,7 +141,7 @@ def set_one(conversation_id: UUID, document_id: UUID) -> Answer:
 
 
 def rows_switches(document_ids: Sequence[UUID]) -> dict[UUID, DocumentSwitch]:
-    """Return the user's own switches of the documents in a list."""
+    """Return the user's default switches of these documents."""
     return selections.switches(*context.caller(), document_ids)
 
 
@@ -150,13 +150,13 @@ def init_app(app: Flask) -> None:
 
 
 def switches_values(conversation_id: UUID) -> dict[str, Any]:
-    """Return what the switches of a conversation need."""
+    """Return the template values for the switches of a conversation."""
     services, user = context.caller()
     cursor = request.args.get("cursor") or None
     folder_id = identifier(request.values.get("folder"))
-    # In a folder the field may still have what was searched for before it was opened.
+    # In an opened folder, the field may still contain the search from before.
     text = "" if folder_id else request.values.get("q", "").strip()
-    # Further documents of a long list come without the folders above them.
+    # Further pages of a long list have no folders at the top.
     folder_switches = (
         ()
         if cursor
@@ -170,7 +170,7 @@ def switches_values(conversation_id: UUID) -> dict[str, Any]:
         conversation_id,
         contains=text,
         cursor=cursor,
-        limit=SWITCHES_A_STEP,
+        limit=SWITCHES_PER_STEP,
         in_panel=True,
         folder_id=folder_id,
     )
@@ -189,7 +189,7 @@ def switches_values(conversation_id: UUID) -> dict[str, Any]:
 
 
 def _panel(conversation_id: UUID) -> str:
-    """Return the address of the switches with the folder or the filter that the form came from."""
+    """Return the address of the switches, with the folder or filter of the form."""
     folder_id, text = identifier(request.form.get("folder")), request.form.get("q")
     return url_for("selection.show", conversation_id=conversation_id, folder=folder_id, q=text)
 
@@ -197,7 +197,7 @@ def _panel(conversation_id: UUID) -> str:
 def _found_folders(
     conversation_id: UUID, values: dict[str, Any]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the folders of a filtered list, which a document of theirs may stand beside."""
+    """Yield the folders of a filtered list: the changed document may be in one of them."""
     if not values["text"]:
         return
     found = selections.list_folder_switches(
@@ -209,7 +209,7 @@ def _found_folders(
 
 
 def _counts(values: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Return the counts of enabled documents, for each place on the page that shows them."""
+    """Return the counts of enabled documents, for all places on the page that show them."""
     return [("fragments/selection/_counts.html", values)]
 
 

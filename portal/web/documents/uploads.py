@@ -29,10 +29,10 @@ from portal.web.layout import (
     wants_fragment,
 )
 
-# More files are listed on the page: notes travel in a cookie, which browsers drop over 4 kB.
+# More files are listed on the page: a toast is stored in a cookie, which browsers drop over 4 kB.
 MAX_NOTES = 5
 _MAX_NOTED_CHARACTERS = 60
-# Errors that the files after it would meet as well.
+# Errors that all following files would get too.
 _FOR_ALL = (Unavailable, StorageFull)
 
 blueprint = PageBlueprint("uploads", __name__)
@@ -86,16 +86,16 @@ def upload() -> Answer:
 def _page(**values: Any) -> str:
     # The form's own fields, such as the domain, must not filter the list.
     query = ListQuery(folder_id=form_target().folder_id)
-    # A second attempt must not be shared with more people than the first was meant for.
+    # Keep the fields: a second attempt must not be shared with more users than the first.
     values["sent"] = request.form
     return render_template("pages/documents/documents.html", **page_values(query, **values))
 
 
 def _rows(files: list[uploads.Upload]) -> str:
-    """Return the documents' rows for the list, in place of those that are there already.
+    """Return the documents' rows for the list, which replace existing ones.
 
-    With an `Idempotency-Key` a repeated request gets the same answer and stores nothing twice.
-    Raises NotFound if the document was deleted between the two.
+    With an `Idempotency-Key`, a repeated request gets the same answer and stores nothing twice.
+    Raises NotFound if the document has been deleted in between.
     """
     if not files:
         raise NoFileChosen
@@ -149,8 +149,8 @@ def _describe_known(document: DocumentSummary, file_name: str, requested: Visibi
 def _outcomes(files: list[uploads.Upload], targets: list[uploads.UploadTarget]) -> list[Outcome]:
     """Store each file separately: one that fails does not stop the others.
 
-    Without free space or a database the rest is not tried. Raises InvalidInput for the fields
-    common to all files.
+    If the disk is full or the database is unavailable, the remaining files are not tried. Raises
+    InvalidInput for fields that all files share.
     """
     visibility, domain = form_visibility(), _read_domain()
     outcomes: list[Outcome] = []

@@ -14,7 +14,7 @@ from portal.services.operations.reports import audit_log
 from portal.web.blueprint import PageBlueprint
 
 PAGE_SIZE = 50
-# Without it spreadsheets assume the local legacy encoding instead of UTF-8.
+# Without it, spreadsheets assume a local legacy encoding instead of UTF-8.
 _BYTE_ORDER_MARK = "\ufeff"
 _MAX_NAME_CHARACTERS = 100
 

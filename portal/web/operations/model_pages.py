@@ -43,7 +43,7 @@ def show() -> Answer:
 
 
 def _page(error: PortalError | None = None, name: str = "") -> Answer:
-    """Show the models; after a name that is refused, with it in the form."""
+    """Render the models; after an error, the form has the refused name."""
     models = switching.list_models(context.services())
     values = {
         "models": models,

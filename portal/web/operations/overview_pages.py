@@ -1,4 +1,4 @@
-"""The portal at a glance: its state, and plots that the server draws. And a page of components."""
+"""The overview: the portal's state and plots drawn by the server; a page of UI components."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from portal.web.presenters import file_size
 
 blueprint = PageBlueprint("admin_overview", __name__, "/admin", context.for_administrators)
 
-# What each is for stands in tokens.css.
+# tokens.css describes their use.
 COLOURS = (
     *("paper", "paper-raised", "paper-sunken", "ink", "ink-soft", "ink-faint", "line"),
     *("line-strong", "accent", "accent-strong", "accent-soft", "seal", "danger", "danger-soft"),
@@ -27,7 +27,7 @@ COLOURS = (
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar of a plot: its height, and the part of it that stands out."""
+    """A bar of a plot: its height, and a highlighted part of it."""
 
     label: str
     value: float
@@ -38,7 +38,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Bars, in a picture and in a table. Words name the columns of the table."""
+    """Bars, shown as a picture and as a table. The `…_words` are the headings of the table."""
 
     name: str
     title: str
@@ -87,7 +87,7 @@ def show_components() -> str:
 def _searches(
     name: str, title: str, label_words: str, buckets: Sequence[Bucket], factor: int = 1
 ) -> Plot:
-    """Return a plot of searches by a value, which `factor` brings to the unit that is shown."""
+    """Return a plot of searches by a value, which `factor` converts to the displayed unit."""
     count = _number(sum(bucket.count for bucket in buckets))
     return Plot(
         name,

@@ -162,7 +162,7 @@ def _page(
 
 
 def _names() -> list[str]:
-    """Return all keys; those without a label here come last, under their own names."""
+    """Return all keys; those without a label come last, under their own names."""
     known = [name for name in WORDS if name in DynamicConfig.model_fields]
     return known + [name for name in DynamicConfig.model_fields if name not in WORDS]
 
@@ -191,5 +191,5 @@ def _defaults() -> DynamicConfig:
 
 
 def _plain(value: Any) -> str:
-    """Return a value as its field shows it."""
+    """Return a value as text for its field."""
     return str(value.value if isinstance(value, StrEnum) else value)

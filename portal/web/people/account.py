@@ -39,7 +39,7 @@ from portal.web.people.users import FATE_WORDS, read_fate
 
 DAY_S = 24 * 3600
 TOKEN_DAYS = (7, 30, 90, 365)
-# What a token may do, and what that means, from the least to the most.
+# Scopes of tokens and their descriptions, from the narrowest to the widest.
 SCOPE_WORDS = {
     Scope.READ: (
         N_("Read"),
@@ -82,7 +82,7 @@ def change_password() -> Answer:
         )
         return page, _form_status(error)
     remember(gettext("Password changed. Other sessions were signed out."), kind="success")
-    # A changed password ends every token, this browser's too: it gets a fresh one.
+    # Changing the password ends every session, including this one: start a new one.
     signed_in = context.signed_in()
     known = signed_in.session.methods if signed_in and signed_in.session else ()
     return continue_sign_in(
@@ -92,7 +92,7 @@ def change_password() -> Answer:
 
 @blueprint.post("/preferences")
 def save_preferences() -> Answer:
-    """Save language, theme and preferred domain; what the form lacks stays as it is."""
+    """Save language, theme and preferred domain; fields that are missing stay unchanged."""
     form = request.form
     if "domain" in form:
         try:
@@ -100,9 +100,9 @@ def save_preferences() -> Answer:
         except InvalidInput as error:
             page = _page(domain_error=error_message(error), domain=form["domain"])
             return page, error.status
-    # A language that was only shown, from the browser, is not a choice for every other browser.
+    # If the language is unchanged, the user has not chosen it for all their browsers.
     chosen = None if form.get("language") == language() else form.get("language")
-    # A message in the language that was left would stand out on the next page.
+    # After a change of language, this message would still be in the old one.
     message = gettext("Preferences saved.") if chosen is None else None
     response = see_other(url_for("account.show"), message)
     return preferences.save(response, language=chosen, theme=form.get("theme"))
@@ -145,7 +145,7 @@ def confirm_delete() -> Answer:
 def delete() -> Answer:
     services, user = context.services(), context.session_user()
     try:
-        # Asked for however recent the sign-in is: this cannot be undone.
+        # Ask even after a recent sign-in: this cannot be undone.
         if accounts.has_password(services, user):
             recent_sign_in.confirm_password(request.form.get(PASSWORD_FIELD, ""))
         else:
@@ -207,11 +207,11 @@ def _page(**more: Any) -> str:
 
 
 def _message(error: PortalError) -> str:
-    # Only the password was asked for.
+    # The form asks for the password only, so the message must not mention the name.
     is_password = isinstance(error, WrongCredentials)
     return translated(WRONG_PASSWORD) if is_password else error_message(error)
 
 
 def _form_status(error: PortalError) -> int:
-    # 401 would say that the session is over; it is the form's old password that is wrong.
+    # 401 would mean that the session has ended, but only the password in the form is wrong.
     return InvalidInput.status if isinstance(error, WrongCredentials) else error.status

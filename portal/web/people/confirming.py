@@ -1,8 +1,8 @@
-"""Confirm who you are: the page between a form that changes rights and what it does.
+"""Ask users to authenticate again, on a page between a form that changes rights and its action.
 
-The page carries the form that was sent, so that it is sent again with the password and nothing is
-typed twice. Methods that leave the portal, such as OpenID Connect, have the browser hold the form
-and come back to `resume`.
+The page contains the fields of the submitted form and sends them again with the password, so that
+nothing is typed twice. Methods that leave the portal, such as OpenID Connect, let the browser hold
+the form and come back to `resume`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Method:
 
 
 methods: list[Callable[[], Method | None]] = []
-"""What offers other ways than the password, or None where the user does not have it."""
+"""Functions that return a way to confirm other than the password, or None if the user has none."""
 
 
 @blueprint.get("")
@@ -65,7 +65,7 @@ def confirm() -> Answer:
 @blueprint.get("/resume")
 @context.while_enrolling
 def resume() -> Answer:
-    """Offer to send the held form, after a method that left the portal."""
+    """Offer to send the held form after a confirmation outside the portal."""
     found = held.read(_HELD)
     if found is None:
         return see_other(url_for("account.show"))
@@ -77,14 +77,14 @@ def resume() -> Answer:
 
 
 def hold() -> None:
-    """Keep the form of the confirmation page until the user is back at `resume`."""
+    """Hold the form of the confirmation page until the user comes back to `resume`."""
     account = url_for("account.show")
     if not held.hold(_HELD, [_read_path() or account, _fields()]):
         held.hold(_HELD, [account, []])
 
 
 def ask(error: ReauthenticationRequired) -> tuple[str, int]:
-    """Return the page that asks to confirm the current request."""
+    """Return the page that asks the user to confirm the current request."""
     if request.method == "GET":
         return _page(action=url_for("confirming.confirm"), path=request.full_path, fields=[]), 403
     page = _page(
@@ -113,7 +113,7 @@ def _page(
 
 
 def _fields() -> list[tuple[str, str]]:
-    """Return the fields of the form that was sent."""
+    """Return the fields of the submitted form, without those of the confirmation page."""
     return [
         (name, value) for name, value in request.form.items(multi=True) if name not in _OWN_FIELDS
     ]

@@ -110,7 +110,7 @@ def _list_page(error: PortalError | None = None) -> Answer:
 def _page(
     group_id: UUID, error: PortalError | None = None, *, sent: Mapping[str, str] | None = None
 ) -> Answer:
-    """Show a group; after an error, with what was `sent`, in the form that it is of."""
+    """Render a group; after an error, the form that failed has the values that were `sent`."""
     services, user = context.caller()
     opened = groups.get_group(services, user, group_id)
     members = {name for _, name in opened.members}

@@ -1,4 +1,4 @@
-"""Notifications: the bell's count, notes on any page, and the list."""
+"""Notifications: the bell's count, toasts on any page, and the list."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from portal.web.shown_rows import append_rows, rows_limit, shown_values
 
 PAGE_SIZE = 50
 _IN_MENU = 5
-# Of each kind, so that notes never cover the page.
+# Per kind, so that toasts never cover the page.
 _MAX_NOTES_AT_ONCE = 2
-# A page asks often while something of its reader's is being prepared.
+# Pages poll more often while a document of the user is being processed.
 _SOON_S, _LATER_S = 3, 30
 _BELL, _COUNT = "fragments/notifications/_bell.html", "fragments/notifications/_count.html"
 
@@ -43,8 +43,8 @@ blueprint = PageBlueprint("notifications", __name__, "/notifications")
 
 @dataclass(frozen=True, slots=True)
 class BellState:
-    """The count on the bell, and after how many seconds its page asks again. `known` encodes both
-    as one string; `is_due` tells whether there are notes to show."""
+    """The count on the bell, and after how many seconds the page polls again. `known` encodes both
+    as one string; `is_due` is true if there are toasts to show."""
 
     unread: int
     every_s: int
@@ -84,7 +84,7 @@ def index() -> Answer:
 
 @blueprint.get("/state")
 def show_state() -> Answer:
-    """Return the bell, or 204 while it is as the page has it."""
+    """Return the bell, or 204 if the page already shows this state."""
     found = _bell()
     if not found.is_due and request.args.get("known") == found.known:
         return Response(status=204)
@@ -93,7 +93,7 @@ def show_state() -> Answer:
 
 @blueprint.post("/deliver")
 def deliver() -> Answer:
-    """Return notes that were not shown yet; another page that asks gets none of them."""
+    """Return toasts that were not shown yet; each is returned to one page only."""
     if not wants_fragment():
         return see_other(url_for("notifications.index"))
     taken = notifications.take(*context.caller())
@@ -104,7 +104,7 @@ def deliver() -> Answer:
 
 @blueprint.post("/<uuid:notification_id>/open")
 def open_one(notification_id: UUID) -> Answer:
-    """Go to what the notification is about, and mark it as read with those of its batch."""
+    """Redirect to the subject of a notification, and mark its whole batch as read."""
     batch = notifications.open_notification(*context.caller(), notification_id)
     if len(batch) > 1:
         return see_other(url_for("notifications.index", batch=batch[0].batch_id))
@@ -125,15 +125,16 @@ def mark_read() -> Answer:
 
 
 def _read_until() -> datetime | None:
-    """Return when the newest notification on the page came; None where the page does not say."""
+    """Return the time of the newest notification on the page; None if the form has no valid
+    time."""
     try:
         return datetime.fromisoformat(request.form.get("until", "")).astimezone(UTC)
-    except (ValueError, OverflowError):  # An OverflowError for times before year 1 in UTC.
+    except (ValueError, OverflowError):  # OverflowError: before the year 1 in UTC.
         return None
 
 
 def new_bell() -> list[tuple[str, dict[str, Any]]]:
-    """Return a bell that fetches new notes, for fragments that end a job."""
+    """Return a bell that fetches new toasts, for fragments that show the end of a job."""
     values = {"bell": _bell(), "out_of_band": True}
     return [(_BELL, values), (_COUNT, values)]
 
@@ -143,8 +144,8 @@ def _bell() -> BellState:
 
 
 def _batch_notes(ended: list[Notification]) -> list[tuple[str, dict[str, Any]]]:
-    """Return a note for each document, or one for a large batch, which counts also what was told
-    before."""
+    """Return a toast for each document, or one for a large batch, which also counts the documents
+    of the batch that were shown before."""
     notes: list[tuple[str, dict[str, Any]]] = []
     for batch_id in dict.fromkeys(item.batch_id for item in ended):
         batch = notifications.list_batch(*context.caller(), batch_id)
@@ -163,7 +164,7 @@ def _batch_notes(ended: list[Notification]) -> list[tuple[str, dict[str, Any]]]:
 
 
 def batch_counts(ready: int, failed: int) -> str:
-    """Say how many documents of a batch became ready and how many failed."""
+    """Return in words how many documents of a batch became ready and how many failed."""
     counts = (
         ngettext("%(num)s ready", "%(num)s ready", ready) if ready else "",
         ngettext("%(num)s failed", "%(num)s failed", failed) if failed else "",
@@ -174,7 +175,7 @@ def batch_counts(ready: int, failed: int) -> str:
 def _account_notes(
     kind: NotificationKind, taken: tuple[Notification, ...]
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Return a note for each notification about the account, or one for all when they are many."""
+    """Return a toast for each notification of this kind, or one for all if there are many."""
     ended = [item for item in taken if item.kind is kind]
     if len(ended) <= _MAX_NOTES_AT_ONCE:
         return [_note(item) for item in ended]
@@ -205,7 +206,7 @@ def _note(item: Notification) -> tuple[str, dict[str, Any]]:
 
 
 def notification_words(item: Notification) -> str:
-    """Say in a sentence what a notification is about."""
+    """Return the text of a notification."""
     title = item.title
     if item.kind is NotificationKind.NEW_DEVICE:
         device = Device(item.details.get("program"), item.details.get("platform"))
@@ -245,7 +246,7 @@ def notification_words(item: Notification) -> str:
 
 
 def _bell_of_page() -> BellState | None:
-    """Return the bell of a page, or None where the database does not answer."""
+    """Return the bell of a page; None if no user is signed in or the database is down."""
     try:
         return _bell() if viewer() is not None else None
     except PortalError:

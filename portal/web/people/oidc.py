@@ -33,7 +33,7 @@ from portal.web.security import next_path
 blueprint = PageBlueprint("oidc", __name__, "/oidc")
 
 _MAX_CODE_CHARACTERS = 4096
-# A provider that ignores `prompt=login` answers with an older sign-in.
+# A provider that ignores `prompt=login` returns an older sign-in.
 _RECENT = timedelta(minutes=5)
 
 
@@ -55,7 +55,7 @@ def begin_sign_in() -> Answer:
 @blueprint.post("/link")
 @require_recent_sign_in
 def begin_link() -> Answer:
-    """Send the browser to the provider, to link who it says to this account."""
+    """Send the browser to the provider, to link the user's account there to this one."""
     return _leave(LINK, _account_address())
 
 
@@ -88,7 +88,7 @@ def unlink() -> Answer:
 @blueprint.get("/callback")
 @context.public
 def finish() -> Answer:
-    """Take the browser back from the provider."""
+    """Finish a flow when the provider sends the browser back."""
     provider = _provider()
     flow: Flow | None = None
     try:
@@ -101,10 +101,11 @@ def finish() -> Answer:
 
 
 def _claims(provider: OidcProvider, flow: Flow) -> OidcClaims:
-    """Return what the provider says about the user whom it sends back."""
+    """Return the provider's claims about the user whom it sends back. Raises
+    ProviderSignInFailed, ProviderDenied, ProviderRefused."""
     issuer = request.args.get("iss")
     if issuer != provider.issuer and (issuer is not None or provider.metadata().sends_issuer):
-        # RFC 9207: an answer of another provider, mixed into this sign-in.
+        # RFC 9207: the response of another provider, mixed into this sign-in.
         raise ProviderSignInFailed
     if "error" in request.args:
         is_denied = request.args["error"] == "access_denied"
@@ -141,7 +142,7 @@ _END = {SIGN_IN: _end_sign_in, LINK: _end_link, CONFIRM: _end_confirm}
 
 
 def _refuse(flow: Flow | None, error: PortalError) -> Response:
-    """Say in our words what went wrong; what the provider sent is never repeated."""
+    """Show our message for an error; text from the provider is never shown."""
     if flow is None or flow.purpose == SIGN_IN:
         return make_response(sign_in.show_refusal(error, flow.after if flow else None))
     return see_other(_account_address(), error_message(error), kind="error")
@@ -180,7 +181,8 @@ def _begin(
 
 
 def _leave(purpose: str, after: str) -> Response:
-    """Begin a flow for the session of the request, from a form."""
+    """Begin a flow for the session of the request, and send the browser from a form to the
+    provider."""
     session = _require_session().session
     try:
         address, flow = _begin(_provider(), purpose, after, str(session.id) if session else None)
@@ -196,7 +198,7 @@ def _provider() -> OidcProvider:
 
 
 def _require_session() -> SignedIn:
-    """Return the session of the request. Raises NotSignedIn, NeedsSession."""
+    """Return the signed-in user, who must have a session. Raises NotSignedIn, NeedsSession."""
     context.session_user()
     signed_in = context.require_signed_in()
     if signed_in.session is None:

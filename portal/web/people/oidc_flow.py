@@ -1,7 +1,7 @@
 """The state of a sign-in at the provider, in a cookie: signed, short-lived, used once.
 
-A sign-in can end only in the browser in which it began, and one that began for a session, to link
-an account, only in that session.
+A sign-in can be finished only in the browser in which it began. One that began in a session, to
+link an account, can be finished only in that session.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ SIGN_IN, LINK, CONFIRM = "sign-in", "link", "confirm"
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """Why a browser went to the provider, what it must bring back, and where it goes then."""
+    """Why a browser goes to the provider, the values to check when it returns, and where it goes
+    afterwards."""
 
     purpose: str
     state: str
@@ -41,7 +42,8 @@ def keep(response: Response, flow: Flow) -> Response:
 
 
 def load(state: str) -> Flow:
-    """Return what this browser began under `state`, once. Raises ProviderSignInExpired."""
+    """Return the flow that this browser began with `state`; it can be loaded once. Raises
+    ProviderSignInExpired."""
     try:
         flow = Flow(*_read("flow"))
     except (BadSignature, ValueError, TypeError) as error:
@@ -57,13 +59,13 @@ def load(state: str) -> Flow:
 
 
 def begin_attaching(sign_in_id: UUID) -> None:
-    """Tie the next session of this request to a sign-in at the provider."""
+    """Let the next session of this request be attached to a sign-in at the provider."""
     g.oidc_sign_in_id = sign_in_id
 
 
 def attach(session_id: UUID, user_id: UUID) -> None:
-    """Record that a session began with the sign-in at the provider that this browser has just done,
-    in this request or before a second factor. Raises ProviderSignInExpired."""
+    """Record that a session began with this browser's sign-in at the provider, made in this request
+    or before the second factor. Raises ProviderSignInExpired."""
     sign_in_id = g.pop("oidc_sign_in_id", None)
     try:
         sign_in_id = sign_in_id or UUID(str(_read("sign-in")))
@@ -74,7 +76,7 @@ def attach(session_id: UUID, user_id: UUID) -> None:
 
 
 def finish(response: Response) -> Response:
-    """Delete the flow; keep the sign-in when a second factor is still missing."""
+    """Delete the flow; keep the sign-in if a second factor is still missing."""
     sign_in_id: UUID | None = g.pop("oidc_sign_in_id", None)
     if sign_in_id is None:
         cookies.delete_cookie(response, cookies.OIDC)

@@ -31,7 +31,8 @@ def set_theme() -> AnyResponse:
 def save(
     response: AnyResponse, *, language: str | None = None, theme: str | None = None
 ) -> AnyResponse:
-    """Save what is given, in cookies of the response. Raises InvalidInput for unknown values."""
+    """Save the given values in cookies of the response, and the language also in the account.
+    Raises InvalidInput for unknown values."""
     if language is not None and language not in LANGUAGES:
         raise InvalidInput(verbatim("language"))
     if theme is not None and theme not in THEMES:

@@ -1,4 +1,4 @@
-"""A user's sessions: where they are signed in, and ending it."""
+"""A user's sessions: list and end them."""
 
 from __future__ import annotations
 

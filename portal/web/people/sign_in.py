@@ -68,7 +68,7 @@ def show() -> Answer:
     if user is None:
         return show_sign_in_page(after)
     if wants_fragment():
-        # A page that outlived its session continues with these.
+        # A page whose session had ended continues with these.
         event = {"portal:signed-in": {"token": csrf_token(), "person": str(user.id)}}
         return Response("", headers={"HX-Reswap": "none", "HX-Trigger": json.dumps(event)})
     return see_other(after or url_for("home.show"))
@@ -172,7 +172,8 @@ def _reset_page(token: str, *, error: str | None = None) -> str:
 def start_session(
     response: Response, user: VerifiedUser, *, methods: Sequence[SignInMethod]
 ) -> None:
-    """Sign this browser in as a user who has proved who they are. Raises WrongCredentials."""
+    """Start a session for a verified user in this browser. Raises WrongCredentials,
+    SecondFactorRequired, ProviderSignInExpired."""
     started = sessions.start_session(
         context.services(),
         user,
@@ -193,7 +194,8 @@ def start_session(
 def finish_sign_in(
     user: VerifiedUser, *, methods: Sequence[SignInMethod], after: str | None
 ) -> Response:
-    """Sign this browser in and go where the user was going. Raises WrongCredentials."""
+    """Start a session and redirect to `after`, by default the home page. Raises as
+    `start_session` does."""
     response = see_other(after or url_for("home.show"))
     start_session(response, user, methods=methods)
     limits.confirm_sign_in(user.name)
@@ -203,13 +205,13 @@ def finish_sign_in(
 def store_pending(
     response: Response, user: VerifiedUser, *, methods: Sequence[SignInMethod]
 ) -> None:
-    """Let this browser, and no other, continue with a sign-in that needs a second factor."""
+    """Let this browser, and no other, continue a sign-in that needs a second factor."""
     state = pending_sign_ins.begin(context.services(), user, methods=methods)
     cookies.set_cookie(response, cookies.PENDING_SIGN_IN, state, max_age=pending_sign_ins.LIFE_S)
 
 
 def load_pending() -> pending_sign_ins.PendingSignIn:
-    """Return the sign-in that this browser has begun. Raises SignInExpired."""
+    """Return this browser's pending sign-in. Raises SignInExpired."""
     state = cookies.get_cookie(cookies.PENDING_SIGN_IN) or ""
     return pending_sign_ins.load(context.services(), state)
 
@@ -220,8 +222,8 @@ def _render_dialog(after: str | None, *, name: str = "", error: str | None = Non
 
 
 def _for_dialog(entered: Response) -> Response:
-    """Turn the redirect after a password into what the dialog does next: stay where the user is,
-    or to the page that asks for the second factor."""
+    """Turn the redirect after a password into a response for the dialog: stay on the page, or go
+    to the page that asks for the second factor."""
     address = entered.headers.pop("Location")
     entered.status_code = 200
     entered.set_data("")
@@ -234,7 +236,7 @@ def _for_dialog(entered: Response) -> Response:
 
 
 def _enter(credentials: Credentials, after: str | None) -> Response:
-    """Sign in with a password. Raises WrongCredentials."""
+    """Sign in with a name and password. Raises WrongCredentials."""
     if not credentials.name or not credentials.password:
         raise WrongCredentials
     user = accounts.verify_password(context.services(), credentials.name, credentials.password)
@@ -244,8 +246,8 @@ def _enter(credentials: Credentials, after: str | None) -> Response:
 def continue_sign_in(
     user: VerifiedUser, *, methods: Sequence[SignInMethod], after: str | None
 ) -> Response:
-    """Sign this browser in, or ask for the second factor first where the account has one. Raises
-    WrongCredentials."""
+    """Sign this browser in, or ask for a second factor first if the account has one. Raises
+    WrongCredentials, ProviderSignInExpired."""
     try:
         return finish_sign_in(user, methods=methods, after=after)
     except SecondFactorRequired:
@@ -255,13 +257,13 @@ def continue_sign_in(
 
 
 def show_refusal(error: PortalError, after: str | None) -> tuple[str, int]:
-    """Return the sign-in page with an error from elsewhere."""
+    """Return the sign-in page with an error from another view."""
     return show_sign_in_page(after, error=error_message(error)), error.status
 
 
 def leave_for(address: str) -> Response:
-    """Send the browser from a form to another site. A redirect would not do: the policy on forms
-    forbids their targets to be elsewhere, those of redirects too."""
+    """Send the browser from a form to another site, by a page. The content security policy forbids
+    forms to lead to other sites, even by a redirect."""
     response = make_response(
         render_template("pages/people/leaving.html", address=address, label=provider_label())
     )
@@ -270,12 +272,12 @@ def leave_for(address: str) -> Response:
 
 
 def provider_label() -> str:
-    """Return the name of the provider on pages."""
+    """Return the provider's name for pages."""
     return context.services().settings.oidc.label or gettext("single sign-on")
 
 
 def show_sign_in_page(after: str | None, *, name: str = "", error: str | None = None) -> str:
-    """Render the form for name and password, with the ways to sign in without one."""
+    """Render the form for name and password, with the other ways to sign in."""
     services = context.services()
     site, _ = passkey_forms.find_site()
     settings, provider = services.settings.oidc, services.oidc
@@ -289,6 +291,6 @@ def show_sign_in_page(after: str | None, *, name: str = "", error: str | None = 
         is_reachable=provider is not None and provider.is_reachable(),
         is_password_folded=settings.only,
         label=provider_label(),
-        # The language switch comes back here, not to the address of a failed sign-in.
+        # The language switch leads back here, not to the address of a failed sign-in.
         here=url_for("sign_in.show", next=after),
     )

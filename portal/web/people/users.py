@@ -75,7 +75,7 @@ def end_sessions(user_id: UUID) -> Answer:
 
 @blueprint.get("/delete")
 def confirm_delete(user_id: UUID) -> Answer:
-    if user_id == context.user().id:  # Who gets the documents differs there.
+    if user_id == context.user().id:  # The page has other choices for the documents.
         return redirect(url_for("account.confirm_delete"))
     return _deletion_page(user_id)
 
@@ -96,7 +96,7 @@ def delete(user_id: UUID) -> Answer:
 
 
 def read_fate() -> DocumentFate:
-    """Return what the form says about the documents. Raises InvalidInput."""
+    """Return what the form wants done with the documents. Raises InvalidInput."""
     try:
         return DocumentFate(request.form.get("documents", ""))
     except ValueError as error:

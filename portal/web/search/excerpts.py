@@ -1,4 +1,4 @@
-"""Excerpts as pages show them: paragraphs, lists, and rows of tables as tables."""
+"""Excerpts for display: as paragraphs, lists and tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BULLET = re.compile(r"\s*[-*+•]\s+(?=\S)")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A paragraph or a cell, with the spans of it to mark."""
+    """A paragraph, an item or a cell, with the spans in it to mark."""
 
     text: str
     spans: tuple[Span, ...]
@@ -24,8 +24,8 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class ExcerptBlock:
-    """A paragraph, the items of a list without their bullets, or the rows of a table below its
-    header. `caption` is known where the excerpt begins within the table."""
+    """A paragraph, the items of a list without their bullets, or the rows of a table with its
+    header. The `caption` is known only if the excerpt begins within the table."""
 
     paragraph: Piece | None = None
     items: tuple[Piece, ...] = ()
@@ -42,12 +42,12 @@ def excerpt_blocks(
     has_header: bool = False,
     is_quote: bool = False,
 ) -> list[ExcerptBlock]:
-    """Return an excerpt in blocks, which together have all of its words. `context` is what stands
-    above it in the document: the caption and header of its table. `has_header` if it begins with a
-    header.
+    """Split an excerpt into blocks, which together have all of its words. `context` is the caption
+    and header of its table, from further up in the document; `has_header` is true if the excerpt
+    itself begins with a header.
 
-    A single line with bars is a row in a quote, and after the header of its table; otherwise it may
-    be prose.
+    A single line with bars counts as a row only in a quote or below the header of its table;
+    elsewhere it may be prose.
     """
     caption, _, last_line = (context or "").rpartition("\n")
     header = tuple(
@@ -63,7 +63,7 @@ def excerpt_blocks(
             if is_under_header:
                 begins = _texts(rows[0]) == _texts(header)
             elif blocks:
-                # Below a paragraph a table begins; rows of another width continue one.
+                # A table begins below a paragraph; rows of another width continue a table.
                 begins = not blocks[-1].rows and header_count(list(map(_texts, rows))) > 0
             if begins:
                 above, rows = rows[0], rows[1:]
@@ -75,8 +75,8 @@ def excerpt_blocks(
 
 
 def headings_above(heading: str | None, title: str, excerpt: str) -> str:
-    """Return the path of headings to an excerpt, without the title of the document and without the
-    heading that the excerpt begins with."""
+    """Return the path of headings to an excerpt, without the document's title and without a heading
+    that the excerpt itself begins with."""
     path = (heading or "").split(SEPARATOR)
     if path[-1] == " ".join(excerpt.partition("\n")[0].split()):
         path.pop()
@@ -101,7 +101,8 @@ def _paragraphs_and_lists(
 
 
 def _lines(text: str) -> Iterator[tuple[tuple[int, int], ...]]:
-    """Yield the ranges of the cells of each line that is not empty; a line without bars is one."""
+    """Yield the ranges of the cells of each line that is not empty; a line without bars is one
+    cell."""
     start = 0
     for line in text.split("\n"):
         end = start + len(line)

@@ -1,4 +1,4 @@
-"""Explanation of a search for the reader: what was unavailable, what each leg found and took."""
+"""Explanations of a search: what was unavailable, what each leg found, and how long it took."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ VALUES = {
     "pg_textsearch": "BM25 (pg_textsearch)",
 }
 FUSION_WORDS: dict[StrEnum, str] = {one: VALUES[one] for one in Fusion}
-# Values that exist for each leg share one table, under any name of the leg.
+# Values of both legs are shown side by side in one table; a leg has several names.
 _LEGS = {
     "vector": "vector",
     "vector_leg": "vector",
@@ -115,7 +115,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Blend:
-    """How the scores of both legs were fused: shares in percent, None where ranks were merged."""
+    """How the results of both legs were fused: shares in percent, None if ranks were merged."""
 
     name: str
     vector_share: int | None = None
@@ -125,7 +125,7 @@ class Blend:
 def degraded_notices(codes: Sequence[str], method: str | None = None) -> list[str]:
     """Return a sentence for each degraded part of a search, without duplicates.
 
-    `method` is how it searched.
+    `method` is the search mode that was used.
     """
     known = dict(DEGRADED_WORDS)
     if method == SearchMode.KEYWORD:
@@ -138,7 +138,7 @@ def degraded_notices(codes: Sequence[str], method: str | None = None) -> list[st
 
 
 def was_searched(outcome: SearchOutcome) -> bool:
-    """Return whether the search ran, so that no results means there are none."""
+    """Return whether the search ran at all, so that an empty result means that nothing matches."""
     lacks_words = outcome.search_method == SearchMode.KEYWORD and (
         KEYWORD_UNAVAILABLE in outcome.degraded
     )
@@ -146,7 +146,7 @@ def was_searched(outcome: SearchOutcome) -> bool:
 
 
 def blend(explanation: Mapping[str, Any] | None) -> Blend | None:
-    """Return how scores were fused, None if the search recorded no fusion."""
+    """Return how scores were fused; None if the explanation has no fusion."""
     name = (explanation or {}).get("fusion")
     if explanation is None or name not in set(Fusion):
         return None

@@ -1,4 +1,4 @@
-"""Facets on the page of search: controls that limit it, with counts of documents."""
+"""Facets on the search page: controls that limit a search, with counts of documents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from portal.http import context
 from portal.services.search import faceting
 from portal.web.search.query import SearchQuery
 
-# By their names in `Facets`: the name in the address, the label, and the words for all of them.
+# By field of `Facets`: the name in the address, the label, and the words for "no limit".
 FACETS = {
     "folder_id": ("folder", N_("Folder"), N_("Any folder")),
     "tag": ("tag", N_("Tag"), N_("Any tag")),
@@ -29,7 +29,8 @@ FACETS = {
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """A control that limits a search: `choices` are values with words and count."""
+    """A control that limits a search. `choices` are pairs of a value and its words with the
+    count."""
 
     name: str
     label: str
@@ -39,7 +40,7 @@ class Facet:
 
 
 def facets_of(query: SearchQuery) -> list[Facet]:
-    """Return the facets of the documents that are searched, with what is chosen of each."""
+    """Return the facets of the searched documents, each with the chosen value."""
     counts = faceting.count_facets(*context.caller(), query.facets)
     chosen = chosen_facets(query)
     found = []
@@ -56,7 +57,7 @@ def facets_of(query: SearchQuery) -> list[Facet]:
 
 
 def _choice(one: FacetCount) -> tuple[str, str]:
-    """Return the value of a facet in the address, and its words with their count."""
+    """Return a facet's value in the address, and its words with the count."""
     value, label = one.value, one.label
     if one.facet == "media_type":
         label = MediaType(value).short
@@ -74,7 +75,7 @@ def chosen_facets(query: SearchQuery) -> dict[str, str]:
 
 
 def chosen_before() -> dict[str, str]:
-    """Return the facets in the address that the page has before this request."""
+    """Return the facets in the address of the page that sent this request."""
     address = urlsplit(request.headers.get("HX-Current-URL", ""))
     arguments = MultiDict(parse_qsl(address.query))
     return chosen_facets(SearchQuery.read(arguments, may_tune=False))

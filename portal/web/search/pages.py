@@ -26,7 +26,7 @@ from portal.web.layout import Answer, fragments, wants_fragment
 from portal.web.search import explanations, facets
 from portal.web.search.query import SearchQuery
 
-RESULTS_A_STEP = 10
+RESULTS_PER_STEP = 10
 MAX_TITLES = 8
 MAX_TITLE_CHARACTERS = 60
 
@@ -36,8 +36,8 @@ MODE_WORDS = {
     SearchMode.KEYWORD: N_("Keywords only"),
 }
 
-# A query travels in the address, where a Chinese character takes nine bytes and servers stop
-# reading at 8 kB. The API takes longer ones.
+# A query is part of the address, where a Chinese character takes nine bytes and servers stop
+# reading at 8 kB. The API accepts longer ones.
 MAX_QUESTION_CHARACTERS = 800
 
 blueprint = PageBlueprint("search", __name__)
@@ -45,7 +45,8 @@ blueprint = PageBlueprint("search", __name__)
 
 @dataclass(frozen=True, slots=True)
 class MissingDocument:
-    """A document missing from the results: the candidates for it, or the explanation."""
+    """A document that is missing from the results: candidates for its title, or why it is
+    missing."""
 
     title: str
     matches: tuple[DocumentSummary, ...] = ()
@@ -56,7 +57,7 @@ class MissingDocument:
 
 @dataclass(frozen=True, slots=True)
 class DocumentHits:
-    """The hits of one document, its best first."""
+    """The hits of one document, best first."""
 
     best: SearchHit
     others: tuple[SearchHit, ...]
@@ -106,13 +107,13 @@ def _answer(
 ) -> Response:
     if not is_fragment:
         return make_response(render_template("pages/search/search.html", **values))
-    # HTMX takes over the title.
+    # HTMX replaces the page's title too.
     title = ("fragments/layout/_title.html", {"title": str(values["page_title"])})
     parts = [("fragments/search/_results.html", values), title]
     if shows_facets:
         parts.append(("fragments/search/_facets.html", {**values, "out_of_band": True}))
     response = make_response(fragments(*parts))
-    # While a query is typed, it is one entry of the history.
+    # While a query is being typed, it stays one entry of the history.
     header = "HX-Replace-Url" if _is_being_typed(query) else "HX-Push-Url"
     weaker = "1" if values.get("shows_weaker") else None
     response.headers[header] = url_for("search.show", **query.arguments(weaker=weaker))
@@ -121,7 +122,7 @@ def _answer(
 
 @blueprint.get("/search/why")
 def show_why_not() -> Answer:
-    """Explain why a document, named by part of its title or by id, is not in the results."""
+    """Explain why a document, given by id or part of its title, is not in the results."""
     query = _query()
     values = {**_values(query), "absentee": _absentee(query)}
     is_fragment = wants_fragment("why-not")
@@ -146,7 +147,7 @@ def _values(query: SearchQuery, *, shows_facets: bool = True) -> dict[str, Any]:
 
 
 def by_document(hits: Iterable[SearchHit]) -> list[DocumentHits]:
-    """Return hits grouped by document, in the order of the best of each."""
+    """Group hits by document, in the order of their best hits."""
     groups: dict[UUID, list[SearchHit]] = {}
     for hit in hits:
         groups.setdefault(hit.document_id, []).append(hit)
@@ -176,8 +177,8 @@ def _is_being_typed(query: SearchQuery) -> bool:
 
 
 def _shows_weaker(query: SearchQuery) -> bool:
-    """Return whether the weaker matches of this query are unfolded, as the address says, or that
-    of the page before."""
+    """Return whether the weaker matches are unfolded: by this address, or by that of the page if it
+    has the same query."""
     before = parse_qs(urlsplit(request.headers.get("HX-Current-URL", "")).query)
     is_same = before.get("q", [""])[0].strip() == query.text
     return bool(request.args.get("weaker")) or ("weaker" in before and is_same)
@@ -195,7 +196,7 @@ def _more_count(outcome: SearchOutcome) -> int | None:
     shown = len(outcome.hits)
     if outcome.used is None or shown < outcome.used.top_n or outcome.total_count <= shown:
         return None
-    count = min(outcome.used.top_n + RESULTS_A_STEP, MAX_RESULTS)
+    count = min(outcome.used.top_n + RESULTS_PER_STEP, MAX_RESULTS)
     return count if count > outcome.used.top_n else None
 
 
@@ -218,7 +219,7 @@ def _absentee(query: SearchQuery) -> MissingDocument:
 
 
 def _find_titled(title: str) -> tuple[DocumentSummary, ...]:
-    """Return documents with these words in their title, exact matches first.
+    """Return documents with these words in their title; a single exact match is returned alone.
 
     Includes documents in the trash that the user may restore.
     """
@@ -233,7 +234,7 @@ def _find_titled(title: str) -> tuple[DocumentSummary, ...]:
 
 
 def _query() -> SearchQuery:
-    """Return the query of the address. Raises NotFound for a folder that the user may not see."""
+    """Return the query in the address. Raises NotFound for a folder that the user may not see."""
     query = SearchQuery.read(request.args, may_tune=context.user().is_admin)
     if query.folder_id is not None:
         folders.get_folder(*context.caller(), query.folder_id)

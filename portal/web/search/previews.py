@@ -1,4 +1,4 @@
-"""The preview of a result: its page or passage, beside the results."""
+"""The preview of a result beside the results: its page or its chunks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ blueprint = PageBlueprint("previews", __name__, "/search/preview")
 
 @blueprint.get("/<uuid:document_id>")
 def show(document_id: UUID) -> Answer:
-    """Show where a document has the chunk of a result. Who may not see it gets 404."""
+    """Show the chunk of a result in its document. 404 for users who may not see it."""
     services, user = context.caller()
     detail = library.get_document(services, user, document_id)
     wanted: dict[str, Any] = {name: request.args.get(name) for name in ("chunk", "q")}

@@ -30,10 +30,9 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """A search as its address describes it.
+    """A search as described by an address.
 
-    Without a `count` the configured number of results is shown. `fusion` and `vector_percent`
-    default to the configuration where None.
+    `count`, `fusion` and `vector_percent` default to the configuration if they are None.
     """
 
     text: str
@@ -52,10 +51,8 @@ class SearchQuery:
 
     @classmethod
     def read(cls, arguments: MultiDict[str, str], *, may_tune: bool) -> SearchQuery:
-        """Parse the arguments of an address; unknown values count as absent.
-
-        So do fusion and weights unless the user `may_tune`.
-        """
+        """Parse the arguments of an address. Unknown values are ignored, and so are the fusion and
+        its weights unless the user `may_tune`."""
         type_name, days = arguments.get("type", ""), arguments.get("days", "")
         count, percent = arguments.get("n", ""), arguments.get("vector", "")
         return cls(
@@ -77,7 +74,8 @@ class SearchQuery:
         )
 
     def arguments(self, **changes: Any) -> dict[str, Any]:
-        """Return the shortest address of this search; `changes` replace single values."""
+        """Return the arguments of the shortest address of this search; `changes` replace single
+        values."""
         values: dict[str, Any] = {name: getattr(self, field) for name, field in _NAMES.items()}
         values |= {"fuzzy": "1" if self.is_fuzzy else "", "fusion": self.fusion or ""}
         values |= {"vector": self.vector_percent} | changes

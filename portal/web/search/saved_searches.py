@@ -1,4 +1,4 @@
-"""Saved searches: forms of the page of search that save, rename and delete them."""
+"""Saved searches: forms on the search page that save, rename and delete them."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from portal.answering.quoting.rules.negation import denies, is_denial, says_deni
 from portal.answering.quoting.rules.titles import is_qualified
 from portal.text.characters.folding import fold
 
-# "Who sent the notice?" is answered by the head of a mail.
+# "Who sent the notice?" is answered by a mail header.
 _ASKS_OF_MAIL = re.compile(
     r"\b(?:e-?mails?|mails?|letters?|messages?|sent|sends?|wrote|writ\w+|announc\w+|from whom)\b"
     r"|邮件|来信|发[的出送给布]|寄|谁发|通知",
@@ -29,7 +29,7 @@ _MAIL_HEADER = re.compile(
 
 
 def is_excluded(asked: Asked, context: str, text: str, *, is_foreign: bool) -> bool:
-    """Return whether a statement below `context` is about something else than the question."""
+    """Return whether a statement below `context` is about something other than the question."""
     said = f"{context}\n{text}"
     words = asked.translated if is_foreign else asked.terms
     return (
@@ -52,7 +52,7 @@ def is_unasked_header(asked: Asked, text: str) -> bool:
 
 
 def is_mail_header(text: str) -> bool:
-    """Return whether a statement begins like the head of a mail: "From: Ann"."""
+    """Return whether a statement begins like a mail header: "From: Ann"."""
     return _MAIL_HEADER.match(text) is not None
 
 
@@ -68,8 +68,8 @@ def find_denials(asked: Asked, headings: Iterable[str], *, is_foreign: bool) -> 
 
 
 def _is_below_another_date(asked: frozenset[str], context: str, text: str) -> bool:
-    """Return whether the headings of a statement name one date, and neither they nor it one in
-    question."""
+    """Return whether the headings of a statement name one date, and neither they nor the statement
+    name one that is asked about."""
     if not asked:
         return False
     above, said = ({one.term for one in find_dates(each)} for each in (context, text))
@@ -77,8 +77,8 @@ def _is_below_another_date(asked: frozenset[str], context: str, text: str) -> bo
 
 
 def _is_of_another_event(asked: Asked, said: str, *, is_foreign: bool) -> bool:
-    """Return whether a statement is about another event; in the question's language, where the
-    model tells most of them apart, only of a birth or a death."""
+    """Return whether a statement is about another event. In the question's language, only births
+    and deaths are compared, because the model tells other events apart."""
     compared = asked.events if is_foreign else [one for one in asked.events if one in OF_LIFE]
     is_when = asked.wanted is Wanted.TIME
     return bool(compared) and has_another_event(compared, fold(said).text, is_when=is_when)

@@ -38,14 +38,14 @@ class Judged:
         return max(self.candidates, key=lambda one: one.chance)
 
     def said(self, candidate: Candidate) -> str:
-        """Return a statement with what it is read under."""
+        """Return a statement below its title and context."""
         place = candidate.statement
         return f"{context_of(self.source, place)} {self.source.text[place.start : place.end]}"
 
     @property
     def on_topic(self) -> float:
-        """Return how far the source is on the subject of the question, as an answer or not: by the
-        words that it shares, across languages by its rank in the search."""
+        """Return how far the source is on the subject of the question, whether it answers or not:
+        by the words that it shares, across languages by its search confidence."""
         if self.is_foreign:
             return self.source.confidence
         return max((one.evidence.met for one in self.candidates), default=0.0)

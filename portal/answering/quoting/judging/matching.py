@@ -1,4 +1,4 @@
-"""Which words of a question a text has: as written, in a longer form, or in what they mean."""
+"""Which words of a question a text has: as written, in a longer form, or translated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from portal.text.characters.scripts import HAN
 from portal.text.terms.analyser import index_terms
 from portal.text.terms.lexicon import Sense, share_of_best
 
-# The share of a Chinese word that a text has in a longer form.
+# What a Chinese word counts if a text has it in a longer form, and the max length of such a word.
 _BY_LONGER_FORM, _MAX_SHORT_FORM = 0.8, 4
 _MIN_PART = 2
 
@@ -25,19 +25,19 @@ Shares = NDArray[np.float32]
 
 
 def _longer_form(word: Word) -> re.Pattern[str] | None:
-    """Return the pattern of what a Chinese word is short for: 物业费 for 物业服务费."""
+    """Return a pattern for the longer forms of a Chinese word: 物业服务费 for 物业费."""
     is_short = word.is_han and 1 < len(word.text) <= _MAX_SHORT_FORM
     return _in_longer_words(word.text) if is_short else None
 
 
-# `re` keeps 512 patterns, fewer than three sources have for a long question.
+# `re` caches 512 patterns, fewer than a long question needs.
 @lru_cache(maxsize=4096)
 def _in_longer_words(text: str) -> re.Pattern[str]:
     return re.compile(f"[{HAN}]{{0,{min(len(text) - 1, 2)}}}".join(text))
 
 
 def _known_part(word: Word) -> str:
-    """Return what a Chinese word that is in no dictionary ends with: 专票 of 开专票."""
+    """Return the end of a Chinese word that is in no dictionary: 专票 of 开专票."""
     is_unknown = word.is_han and len(word.text) > _MIN_PART and not rjieba.has_word(word.text)
     return word.text[-_MIN_PART:] if is_unknown else ""
 
@@ -69,7 +69,7 @@ def shares_of_words(
                 found[row, column] = _MIN_PART / len(word.text)
             elif means is not None:
                 found[row, column] = share_of_best(means[column], terms)
-        # "Saturday" is on a weekend.
+        # "Weekend" includes "Saturday".
         if days and (said := find_weekdays(text)):
             for column, asked in days.items():
                 if asked & said:
@@ -78,7 +78,7 @@ def shares_of_words(
 
 
 def weighted_means(shares: Shares, weights: Shares) -> Shares:
-    """Return the mean share of each text: (texts,)."""
+    """Return the weighted mean of each text's shares: (texts,)."""
     if not len(weights):
         return np.zeros(len(shares), np.float32)
     means: Shares = shares @ weights / weights.sum()

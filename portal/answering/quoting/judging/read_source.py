@@ -35,11 +35,12 @@ from portal.text.characters.folding import fold
 # Words in a statement's headings, table header or introduction count as well, but less; those of
 # the document's title less still.
 _IN_CONTEXT, _IN_TITLE = 0.9, 0.75
-# What shared words, the rank of the source and the wanted kind add to the nearness of a statement.
+# How much shared words, the confidence of the source and the wanted kind of answer add to the
+# nearness of a statement when the statements to read are chosen.
 _WORDS_WEIGHT, _SEARCH_WEIGHT, _KIND_WEIGHT = 0.08, 0.03, 0.05
-_MIN_OFFICE = 0.75  # The share of the words of an office, such as 总经理, that names it.
+_MIN_OFFICE = 0.75  # Min share of the words of an office, such as 总经理, in a text that names it.
 _BARE = re.compile(r"\d[\d,.]{0,12}")
-# How much the lack of an unmistakable kind of answer counts, beside 1 for having it.
+# What the lack of an unmistakable kind of answer counts; having it counts 1.
 _WITHOUT_SIGNS = -2.0
 
 
@@ -54,7 +55,7 @@ class ReadSource:
         said = [spelled_out(one, source.text) for one in self.statements]
         self.texts = [as_read(one) for one in said]
         self.contexts = [without_addresses(context_of(source, one)) for one in self.statements]
-        # What the model said by place, and for the other places.
+        # The log odds that the model gave, by place, and the value for the other places.
         self.read: dict[int, float] = {}
         self.otherwise: float | None = None
         words = asked.words
@@ -73,8 +74,8 @@ class ReadSource:
 
     def _meet_rows(self, own: Shares) -> None:
         """Find the rows whose range includes a number of the question, or that cover all cities
-        without a row of their own. Add what was asked about to their first cell, and count its
-        words as met: changes `own`, (statements, words of the question)."""
+        without a row of their own. Add the number or city to their first cell, and count its words
+        as matched. Changes `own`: (statements, words of the question)."""
         question = self._asked.question
         in_range = rows_in_range(question, self.statements)
         rows = in_range or rows_of_other_cities(question, self.statements, self.contexts)
@@ -85,18 +86,18 @@ class ReadSource:
             row = replace(row, cells=(f"{asked_of} ({row.cells[0]})", *row.cells[1:]))
             self.texts[place] = as_read(spelled_out(row, self.source.text))
         self._met_rows = frozenset(rows)
-        # Beside a range no other row of any table counts.
+        # If a range matches, no other row of any table counts.
         beside = self.statements if in_range else [self.statements[place] for place in rows]
         self._passed_over = {one.group for one in beside} - {None}
 
     def _find_open(self, own: Shares) -> list[int]:
-        """Return the places of the statements that may answer. `own` are their words of the
-        question: (statements, words)."""
+        """Return the places of the statements that may answer. `own` are the shares that they have
+        of the question's words: (statements, words)."""
         asked, is_foreign = self._asked, self.is_foreign
         denials = find_denials(
             asked, {one.context for one in self.statements}, is_foreign=is_foreign
         )
-        # Across languages the model takes a duty manager for a general one.
+        # Across languages the model mistakes a duty manager for a general manager.
         is_of_office = is_foreign and asked.wanted is Wanted.HOLDER
         of_other_days = rows_of_other_days(asked.question, self.statements)
         return [
@@ -104,7 +105,7 @@ class ReadSource:
             for place, one in enumerate(self.statements)
             if (place in self._met_rows or one.group not in self._passed_over)
             and place not in of_other_days
-            # In another language a denying heading does not exclude an item with words in question.
+            # In another language a denying heading does not exclude items with a word asked about.
             and not (one.context in denials and not (is_foreign and own[place].any()))
             and not (is_of_office and self.met[place] < _MIN_OFFICE)
             and not (one.group is None and is_unasked_header(asked, self.texts[place]))
@@ -114,7 +115,7 @@ class ReadSource:
         ]
 
     def _count_synonyms(self, asked: Asked) -> None:
-        """Count the words of the question in those of each statement, where they mean the same."""
+        """Count words of the question as matched where a statement has a synonym."""
         for place, text in enumerate(self.texts):
             question = reworded(asked.question, text)
             if question == asked.question:
@@ -132,8 +133,8 @@ class ReadSource:
         return any(name in said for name in names)
 
     def narrowed(self, place: int) -> str:
-        """Return the text that the model reads for a statement. Rows of many cells are cut to those
-        that name the row or may answer, because the model has read few such rows."""
+        """Return the text that the model reads for a statement. Rows of many cells are cut to the
+        cells that name the row or may answer, because the model was trained on few such rows."""
         row = self.statements[place]
         if place in self._met_rows or not can_be_told(row, self._asked):
             return self.texts[place]
@@ -193,8 +194,8 @@ def _is_said(word: str, asked_of: str, is_figure: bool) -> bool:
 def _holding(
     asked: Asked, found: Sequence[Statement], texts: Sequence[str], contexts: Sequence[str]
 ) -> list[float]:
-    """Return for each statement 1 if it has the wanted kind of answer, about the event in question,
-    and less if not. Addresses of links are part of the `texts`."""
+    """Return for each statement 1 if it has the wanted kind of answer, about the event asked about,
+    and less if not. `texts` include the addresses of links."""
     wanted = asked.wanted
     lacking = _WITHOUT_SIGNS if wanted in WITH_SIGNS else 0.0
 

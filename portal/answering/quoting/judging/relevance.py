@@ -2,8 +2,8 @@
 
 The embedding model reads question and statement together (`portal.embeddings.e5.reading`); its log
 odds are combined with the words that both share and with whether the statement has the wanted kind
-of answer. Another year, code or range than the question's excludes it. Without such a model shared
-words decide, and a statement without the wanted kind of answer is excluded.
+of answer. Statements about another year, code or range than the question's are excluded. Without
+such a model shared words decide, and statements without the wanted kind of answer are excluded.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from portal.text.language import detect_language
 
 # How many statements are compared with the question (a table of short rows has hundreds), how many
 # of the nearest the model reads with it, and the weight of nearness. Reading takes a tenth of a
-# second in the question's language and two in the other, where words help less to choose.
+# second in the question's language and two tenths in the other, where words help less to choose.
 _OWN, _ACROSS = (100, 14, 0.0), (64, 16, 7.0)
 # The chance from which a statement is quoted, and the share of the question's words in a source on
 # its subject.
 MIN_CHANCE = 0.5
 MIN_ON_TOPIC = 0.28
-# Codes within so many characters of the beginning of a document name all of it.
+# Codes within this many characters of the beginning of a document apply to all of it.
 _FIRST_LINES = 160
 # With an answer this likely in the question's language, the other language is not searched.
 _SURE = 0.8
@@ -104,7 +104,7 @@ def _apply(conditions: Sequence[Condition], sources: Sequence[ReadSource]) -> se
 def _met_by_first_lines(
     conditions: Sequence[Condition], sources: Sequence[ReadSource]
 ) -> Mapping[UUID, set[Condition]]:
-    """Return by document the codes that its first lines have: what follows "Project FL-2507" need
+    """Return, by document, the codes in its first lines: text that follows "Project FL-2507" need
     not repeat it."""
     codes = [one for one in conditions if not one.is_number]
     found: dict[UUID, set[Condition]] = defaultdict(set)
@@ -118,8 +118,8 @@ def _met_by_first_lines(
 def _keep_named(
     names: Sequence[str], foreign: Sequence[ReadSource], own: Sequence[ReadSource]
 ) -> None:
-    """Exclude statements in another language without the names of the question, if any source has
-    them: others are about other people."""
+    """Exclude statements in another language without the names in the question, if any source has
+    these: the others are about other people."""
     if any(one.has_any(names, place) for one in (*own, *foreign) for place in one.open):
         for one in foreign:
             one.open = [place for place in one.open if one.has_any(names, place)]
@@ -130,8 +130,8 @@ def _is_foreign(source: Source, language: str) -> bool:
 
 
 def without_other_figures(question: str, ranked: Sequence[Judged]) -> list[Judged]:
-    """Exclude statements with other numbers than the best one, which has one of the question's;
-    `ranked` is best first, with an answer."""
+    """Exclude statements that have only other numbers, if the best one has a number of the
+    question. `ranked` is best first, and the first has an answer."""
     answer = ranked[0].said(ranked[0].best)
     return [
         replace(
@@ -153,7 +153,7 @@ def _read_together(
     reader: StatementReader | None,
     limits: tuple[int, int, float],
 ) -> None:
-    """Have the model read the statements of the highest priority."""
+    """Have the model read the statements with the highest priority."""
     places = [(one, place) for one in sources for place in one.open]
     if reader is None or not places:
         return
@@ -176,8 +176,8 @@ def _read_together(
 def _read_again(
     sources: Sequence[ReadSource], question: str, reader: StatementReader, by_nearness: float
 ) -> None:
-    """Read statements again, with the question in their words and without what they need not
-    repeat, and rows without cells that do not answer. The higher log odds count."""
+    """Read statements again with the question in their own words, without words that they need not
+    repeat, and with wide rows cut to the cells that may answer. Keep the higher log odds."""
     by_question: dict[str, list[tuple[ReadSource, int, str]]] = defaultdict(list)
     for one in sources:
         for place, odds in one.read.items():
@@ -201,6 +201,6 @@ def _other_words(question: str, source: ReadSource, place: int) -> str:
         other = reworded(other, text)
     if not is_label(text):
         return other
-    # "Author: …" does not repeat what names the document in the question.
+    # "Author: …" need not repeat the words of the question that name the document.
     words = content_words(other)
     return without_name(other, words, shares_of_words(words, source.contexts[:1])[0] > 0)

@@ -1,4 +1,4 @@
-"""Table rows of many cells, of which few say anything of what is asked."""
+"""Table rows of many cells, few of which have to do with a question."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from portal.answering.quoting.rules.kinds import Wanted, can_hold
 from portal.answering.quoting.statements import Statement
 
 MIN_WIDE = 7  # Cells.
-_NAMING_CELLS = 2  # The first of a row say what it is of.
-# What a cell can be seen to have.
+_NAMING_CELLS = 2  # The first cells say what the row is about.
+# Kinds of answer that can be recognised in a cell.
 _IN_FIGURES = (
     Wanted.MONEY, Wanted.DURATION, Wanted.TIME, Wanted.DAY, Wanted.UNTIL, Wanted.CLOCK,
     Wanted.WEIGHT, Wanted.TEMPERATURE,
@@ -24,7 +24,8 @@ _MAX_ANSWERING = 2
 
 
 def can_be_told(row: Statement, asked: Asked) -> bool:
-    """Return whether a row is wide, and its cells show whether they have the wanted kind."""
+    """Return whether a row is wide, and its cells show whether they have the wanted kind of
+    answer."""
     is_wide = len(row.cells) >= MIN_WIDE and len(row.header) == len(row.cells)
     return is_wide and asked.wanted in _IN_FIGURES
 

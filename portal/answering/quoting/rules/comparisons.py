@@ -1,4 +1,4 @@
-"""What a figure is compared with: of a year it says nothing."""
+"""Years that a figure is only compared with, and says nothing about."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from portal.text.characters.scripts import HAN
 
-# "Revenue was $4.8 million, up 18 percent on Q3 2025" says nothing of 2025.
+# "Revenue was $4.8 million, up 18 percent on Q3 2025" says nothing about 2025.
 _COMPARED = re.compile(
     r"\b(?:up|down|more|less|fewer|higher|lower|increased?|decreased?|r[io]se|fell|fall|grew|growth)"
     r"\b[^.;]{0,40}?\b(?:on|than|from|over|versus|vs|against|compared (?:to|with))"

@@ -69,7 +69,7 @@ def met_by(conditions: Sequence[Condition], texts: Sequence[str]) -> list[set[Co
 
 
 def _spelled(figure: str) -> re.Pattern[str]:
-    """Return a pattern of a figure: P12 also as P-12, and not within P120, P12S or SP12."""
+    """Return a pattern for a figure: P12 also as P-12, and not within P120, P12S or SP12."""
     if figure[0].isdigit():
         return re.compile(rf"(?<!\d){re.escape(figure)}(?!\d)")
     with_separator = re.sub(r"(?<=[a-z])[-_]?(?=\d)", "[-_ ]?", figure, count=1)
@@ -88,8 +88,8 @@ def find_names(question: str) -> tuple[str, ...]:
 
 
 def without(question: str, conditions: Iterable[Condition]) -> str:
-    """Return a question without the conditions that are numbers, and the words that connect them.
-    Codes stay: they are names, and the question makes no sense without them."""
+    """Return a question without the conditions that are numbers, and without the words that connect
+    them. Codes stay: they are names, and the question makes no sense without them."""
     for one in sorted(conditions, key=lambda one: -one.start):
         if one.is_number:
             before = _BEFORE.sub("", question[: one.start])

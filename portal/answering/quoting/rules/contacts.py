@@ -23,7 +23,7 @@ _PRONOUN = re.compile(r"[他她]|\b(?:he|she|his|her|him|their)\b")
 
 def whose_contact(question: str) -> tuple[str, ...]:
     """Return the names of the person whose number or address a question asks for; of a Chinese name
-    its last two characters, which may follow a title."""
+    the last two characters, because a title may precede them."""
     found = _WHOSE_CONTACT.search(question)
     if found is None:
         return ()
@@ -35,7 +35,7 @@ def whose_contact(question: str) -> tuple[str, ...]:
 
 
 def is_of_another_person(names: Sequence[str], said: str) -> bool:
-    """Return whether a text with its headings names none of a person's names and no "she"."""
+    """Return whether a text with its headings has none of a person's names, and no pronoun."""
     if not names:
         return False
     folded = fold(said).text

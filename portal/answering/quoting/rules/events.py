@@ -1,6 +1,6 @@
-"""Events that a question may ask about: who is born somewhere did not die there.
+"""Events that a question may ask about: where someone was born is not where they died.
 
-Vectors place such words close together, because they are said of the same people and things.
+Vectors place such words close together, because texts say them about the same people and things.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-# One event a line, in both languages; texts are folded.
+# One event per line, in both languages; texts are folded.
 _EVENTS = tuple(
     re.compile(pattern)
     for pattern in (
@@ -28,7 +28,7 @@ _EVENTS = tuple(
 )
 
 
-# "If you discover a leak, …" asks for nothing that was discovered.
+# "If you discover a leak, …" does not ask about a discovery.
 _CIRCUMSTANCE = re.compile(
     r"(?:\A|[,;。]|如果?|[若我你您]|我们|一旦|要是|万一|员工|有人)发现(?![了的者于])"
     r"|\b(?:i|we|you|someone|somebody|anyone) (?:have |has |just )?discovered\b"
@@ -50,12 +50,12 @@ def find_events(question: str) -> Events:
 
 
 def lacks_event(asked: Events, said: str, *, is_when: bool = False) -> bool:
-    """Return whether a folded text lacks one of the events in question. Dates of a life say when
+    """Return whether a folded text lacks one of the events asked about. Dates of a life say when
     someone was born and died, not where."""
     tells_life = is_when and _LIFE_DATES.search(said) is not None
     return any(not (event.search(said) or (tells_life and event in OF_LIFE)) for event in asked)
 
 
 def has_another_event(asked: Events, said: str, *, is_when: bool = False) -> bool:
-    """Return whether a folded text names another event than those in question."""
+    """Return whether a folded text lacks one of the events asked about, but names any event."""
     return lacks_event(asked, said, is_when=is_when) and any(one.search(said) for one in _EVENTS)

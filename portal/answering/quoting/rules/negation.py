@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from portal.answering.quoting.questions import Word
 from portal.text.terms.analyser import index_terms
 
-# "Is laundry reimbursed?" is answered below such a heading. All texts are folded.
+# "Is laundry reimbursed?" is not open: it is answered below such a heading. All texts are folded.
 _OPEN_QUESTION = re.compile(r"\b(?:what|which|how|who|where)\b|什么|哪|怎|如何|谁|多少")
 _ENGLISH_EXCEPTIONS = (
     r"\b(?:not?|never|nothing|none|cannot|without|except|exclu\w+|refus\w+|reject\w+|forbidden|denied)\b"
@@ -26,12 +26,12 @@ _DENIAL = re.compile(
 )
 # "What is and is not reimbursed"
 _BOTH = re.compile(r"\b(?:and|or) (?:\w+ )?not\b|[和与或及、/]不")
-# "哪些不能退" and "what can't be returned" ask for what is denied, which says so, or stands below
-# what does: 无理由退货 does not.
+# "哪些不能退" and "what can't be returned" ask for what is denied. Their answer denies something,
+# in its own words or in its heading; 无理由退货 does not.
 _ASKS_DENIED = re.compile(
     r"(?:哪[些种类]|(?<!为)什么(?!原因|情况|时候|条件|后果|影响)|谁)[^,]{0,6}?"
     r"(?:不[能可予得许让给支包算用]|无法|禁止)"
-    # "What happens if I do not reply" and "what do people pay who do not live here" do not.
+    # Not "What happens if I do not reply" and "what do people pay who do not live here".
     r"|(?:\A|[,;:.?!]|\b(?:and|from|for|at|in|on|to|under|after|with))\s*(?:what|which|who)\b"
     r"(?:(?!\b(?:if|when|unless|happens?|who|that)\b)[^,]){0,24}?"
     r"(?:\b(?:cannot|not|never)\b|n't\b)"
@@ -44,7 +44,7 @@ _SAYS_DENIED = re.compile(
 
 
 def asks_denied(question: str) -> bool:
-    """Return whether a question asks for what is not so."""
+    """Return whether a question asks for what is denied: "what can't be returned?"."""
     return bool(_ASKS_DENIED.search(question))
 
 
@@ -54,7 +54,7 @@ def says_denied(text: str) -> bool:
 
 
 def is_open(question: str) -> bool:
-    """Return whether a question asks what or how, and for no exceptions."""
+    """Return whether a question asks what, who or how, and not for exceptions."""
     return bool(_OPEN_QUESTION.search(question)) and not _EXCEPTIONS.search(question)
 
 
@@ -64,7 +64,7 @@ def denies(headings: Iterable[str], words: Sequence[Word]) -> bool:
 
 
 def is_denial(headings: Iterable[str]) -> bool:
-    """Return whether a heading denies anything: for another language, where words cannot be
+    """Return whether a heading denies anything. This is for another language, whose words cannot be
     compared."""
     return any(_DENIAL.search(one) and not _BOTH.search(one) for one in headings)
 

@@ -1,5 +1,5 @@
-"""Numbers of a question: the table rows whose range includes one (four years, in "3–5 years"), and
-statements about another number than the one in question."""
+"""Numbers of a question: table rows whose range includes one (four years, in "3–5 years"), and
+statements about a number other than the one asked about."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from portal.text.characters.folding import fold
 _FIGURES = {"半": 0.5, **NUMBER_WORDS}
 # The longest first: "fourteen" is not "four". Whole words: "money" has no "one".
 _NUMBER_WORD = f"(?<![a-z])(?:{'|'.join(sorted(_FIGURES, key=len, reverse=True))})(?![a-z])"
-# Bounded, as a cell may consist of digits or spaces.
+# Bounded, because a cell may consist of nothing but digits or spaces.
 _GAP = r"\s{0,3}"
 _HAN_NUMBER = "[零一二三四五六七八九十百千两]{1,12}"
 _NUMBER = rf"(?:\d[\d,]{{0,14}}(?:\.\d{{1,6}})?|{_HAN_NUMBER}|{_NUMBER_WORD})"
@@ -32,7 +32,7 @@ _ENGLISH_UNITS = {
 _ASKED = re.compile(rf"({_NUMBER}){_GAP}-?{_GAP}({_UNIT})")
 # "一个月多少钱" asks for the price of a month, not for what begins after one.
 _PRICE = re.compile(r"[^,.;?]{0,6}?(?:多少钱|几块钱?|收费|费用|租金)")
-# 万 behind the second of two numbers is of both: 5–20 万元.
+# 万 after the second of two numbers applies to both: 5–20 万元.
 _SHARED_TIMES = re.compile(rf"({_NUMBER})({_GAP}(?:-|~|至|到){_GAP})({_NUMBER}){_GAP}([万亿]|k\b)")
 _CURRENCY = rf"[$€£¥]|{CURRENCY}"
 _AMOUNT = re.compile(
@@ -45,7 +45,7 @@ _TIMES = {"千": 1e3, "k": 1e3, "万": 1e4, "亿": 1e8}
 _OPEN_BOUND = re.compile(
     r"(?:(?P<more>over|more than|above|超过)|under|less than|below|不[足满到]|[少低]于)\s?\Z"
 )
-# What all currencies are called here.
+# The common unit of all currencies.
 _MONEY = "money"
 _INCLUDED = re.compile(r"\((?:不?包?含|inclusive|exclusive)\)")
 _BETWEEN = re.compile(
@@ -66,15 +66,15 @@ _UP_TO = re.compile(
 
 def rows_in_range(question: str, rows: Sequence[Statement]) -> dict[int, str]:
     """Return the indexes of the rows whose first cell is a range that includes a number of the
-    question, with that number as it is asked for. Of nested ranges the innermost counts: after six
-    years "over 5 years" does, "over 2 years" does not."""
+    question, with that number as the question has it. Of nested ranges only the innermost is
+    returned: for six years "over 5 years", not "over 2 years"."""
     folded = fold(question).text
     figures = [
         _beyond(m, _Figure(m[0], _value(m[1]), m[2]))
         for m in _ASKED.finditer(folded)
         if not (m[1] == "一" and _PRICE.match(folded, m.end()))
     ]
-    # 一年几天: "a year" is no figure to look up beside one that is.
+    # 一年几天: "a year" is not a figure to look up, if there is another.
     figures = [one for one in figures if one.value != 1] or figures
     amounts = [_beyond(m, one) for m in _AMOUNT.finditer(folded) if (one := _amount(m))]
     if not figures and not amounts:
@@ -82,7 +82,7 @@ def rows_in_range(question: str, rows: Sequence[Statement]) -> dict[int, str]:
     first_cells = {
         place: (row.group, _in_full(row.cells[0])) for place, row in enumerate(rows) if row.cells
     }
-    # 万元 may be in the header alone, so that 8 of 8 万元 comes before 80000.
+    # 万元 may be in the header only, so the 8 of 8 万元 is tried before 80000.
     for asked in (figures, amounts):
         found = {
             place: (group, span, figure)
@@ -108,7 +108,7 @@ class _Figure(NamedTuple):
 
 
 def _ranges(cell: str, asked: Sequence[_Figure]) -> Iterator[tuple[tuple[float, float], str]]:
-    """Yield the range of a cell for each figure in it."""
+    """Yield the range of a cell for each figure that it includes, with the figure's text."""
     for one in asked:
         span = _range(cell, one.unit)
         if span is not None and span[0] <= one.value <= span[1]:
@@ -116,7 +116,7 @@ def _ranges(cell: str, asked: Sequence[_Figure]) -> Iterator[tuple[tuple[float, 
 
 
 def _beyond(match: re.Match[str], figure: _Figure) -> _Figure:
-    """Return the figure that a question is about: more than 5 is the next number."""
+    """Return the figure that a question is about: for "more than 5", the next number above 5."""
     if not (bound := _OPEN_BOUND.search(match.string, 0, match.start())):
         return figure
     inward = math.inf if bound["more"] else -math.inf
@@ -133,7 +133,7 @@ def has_figure(text: str) -> bool:
 
 
 def has_other_figure(question: str, answer: str, text: str) -> bool:
-    """Return whether an answer has a number of the question and the text only others: room 2, where
+    """Return whether an answer has a number of the question and the text only others: room 2, if
     the question and its answer are about room 3."""
     shared, said = figures_in(question) & figures_in(answer), figures_in(text)
     return bool(shared and said) and not shared & said
@@ -145,7 +145,7 @@ def _range(cell: str, unit: str) -> tuple[float, float] | None:
     if match := _BETWEEN.search(cell):
         return (_value(match[1]), _value(match[2])) if _fits_unit(match[3], unit) else None
     top = _UP_TO.search(cell)
-    # "Under one year" is no lower bound: 不满一年 ends in 满一年.
+    # "Under one year" is not a lower bound, though 不满一年 contains 满一年.
     bottom = _FROM.search(_UP_TO.sub(" ", cell))
     bounds = [bound for bound in (bottom, top) if bound is not None]
     if not bounds or not all(_fits_unit(one[3] or one[5], unit) for one in bounds):

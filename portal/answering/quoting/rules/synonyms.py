@@ -1,7 +1,7 @@
-"""Words of the workplace that mean the same: a question is also read in those of a statement.
+"""Synonyms of the workplace: a question is also read in the words of a statement.
 
 The model that reads is small and knows few synonyms: 可以在家办公吗 and 每周可远程办公两天 have log
-odds of -3, with 远程办公 in both of +1.
+odds of -3; with 远程办公 in both, +1.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from portal.text.characters.scripts import HAN
 
-# One meaning a line, of words that can stand in each other's place.
+# One meaning per line, with words that can replace each other.
 _MEANINGS = """
 年假, 年休假, 带薪假, 带薪年假
 在家办公, 在家上班, 居家办公, 居家上班, 远程办公, 远程工作
@@ -142,7 +142,8 @@ _GROUPS = tuple(
 
 @lru_cache(maxsize=256)
 def _asked(question: str) -> tuple[tuple[re.Pattern[str], _Group], ...]:
-    """Return the meanings in a question, each with the word for it: once, not for each text."""
+    """Return the meanings in a question, each with the pattern of its word. Cached, because a
+    question is compared with many texts."""
     found = []
     for group in _GROUPS:
         asked = next((pattern for _, pattern in group if pattern.search(question)), None)
@@ -152,8 +153,8 @@ def _asked(question: str) -> tuple[tuple[re.Pattern[str], _Group], ...]:
 
 
 def reworded(question: str, text: str) -> str:
-    """Return a question with the words of a text in the place of those that mean the same, where
-    the text does not have the question's own."""
+    """Return a question in which words that the text does not have are replaced by synonyms that it
+    has."""
     for asked, group in _asked(question):
         if asked.search(text):
             continue

@@ -1,4 +1,4 @@
-"""Titles and groups that a word before them makes others: a deputy manager is no manager."""
+"""Words that change a title or group: a deputy manager is not the manager."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from portal.text.characters.scripts import HAN
 from portal.text.terms.analyser import index_terms
 
-# What makes a title or a group another one, and what it stands with.
+# Words that change a title or a group, alone and with the word that they change.
 _BEFORE = "(?:vice|deputy|assistant|associate|acting|former|honorary)"
 _QUALIFIER = re.compile(rf"[非副]|助理|\bnon|\b(?:co|ex)-|\b{_BEFORE}\b")
 _QUALIFIED = re.compile(
@@ -18,9 +18,9 @@ _QUALIFIED = re.compile(
 
 
 def is_qualified(words: Iterable[tuple[str, ...]], question: str, text: str) -> bool:
-    """Return whether a folded text has a word of the question only in another's title or group:
+    """Return whether a folded text has a word of the question only in another title or group:
     总经理 in 副总经理, "member" in "non-members". Each word is given as the terms for it, English
-    ones as stems."""
+    terms as stems."""
     qualified = " ".join("".join(found) for found in _QUALIFIED.findall(text))
     if not qualified or _QUALIFIER.search(question):
         return False

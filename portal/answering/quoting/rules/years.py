@@ -1,4 +1,4 @@
-"""Years that a question names by their distance from the present one: 去年, "this year's"."""
+"""Years that a question names relative to the current one: 去年, "this year's"."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RELATIVE = re.compile(
     re.IGNORECASE,
 )
 
-# "By when must I use up the days carried over from last year?" asks for no year's version.
+# "By when must I use up the days carried over from last year?" does not ask for last year's policy.
 _CARRIED = re.compile(
     r"\b(?:carr(?:y|ied)|roll(?:ed)?|left) over\b|\b(?:leftover|unused|remaining)\b"
     r"|结转|[剩余挪]|顺延|[没未][休用]",
@@ -25,8 +25,8 @@ _CARRIED = re.compile(
 
 
 def with_years(question: str, this_year: int, is_known: Callable[[str], bool]) -> str:
-    """Return a question with years in figures in the place of 去年 and "last year", where
-    `is_known` tells of the figures that documents have them."""
+    """Return a question with the year in figures in the place of 去年 or "last year", if `is_known`
+    says that documents have that year."""
 
     def figures(match: re.Match[str]) -> str:
         which = match["of"] or match["han"] or fold(match["which"]).text
@@ -37,7 +37,7 @@ def with_years(question: str, this_year: int, is_known: Callable[[str], bool]) -
             return f"{year}年"
         return f"{match['before'] or ('' if match['owner'] else 'in ')}{year}"
 
-    # Nor does "how many of this year's days may I take next year?"
+    # "How many of this year's days may I take next year?" is about two years.
     if len(_RELATIVE.findall(question)) != 1 or _CARRIED.search(question):
         return question
     return _RELATIVE.sub(figures, question)

@@ -24,12 +24,12 @@ _LIST_ITEM = re.compile(
 _NUMBERED_HEADING = re.compile(rf"\d{{1,2}}\s+[A-Z{HAN}]")
 _CAPTION = re.compile(r"(?:Table|Figure|Fig\.|表|图|圖)\s*\d+(?:[.-]\d+)*[\s.:：]", re.IGNORECASE)
 _ENDS_SENTENCE = re.compile(r"[.!?。！？；;:：…][”’\"'」』）)]*$")
-# Not the punctuation that Chinese text needs and NFKC would convert.
+# Everything but the Chinese punctuation that NFKC would convert.
 _BUT_CHINESE_PUNCTUATION = re.compile("[^\u3000，！？：；（）～]+")
 _TELLING_COUNT = 4
 _PARAGRAPH_LEADING = 1.35  # times the usual distance of lines
 _SIZE_CHANGE = 0.12
-_NEAR = 4  # Lines above and below that show where lines end, and letters by which ends differ.
+_NEAR = 4  # Lines above and below that show where lines end, and letters by which ends may differ.
 _CUT_MARGIN = 1.0  # times the size
 _LETTER_WIDTH = 0.55  # times the size
 _FIRST_WORD = re.compile(rf"[{HAN}{HIRAGANA}{KATAKANA}]{{1,2}}|\S[^\s{HAN}]*")
@@ -41,9 +41,9 @@ _MAX_WORD_LENGTH = 500
 HEADING_SIZE = 1.15  # times the size of most of the text
 _TITLE_LEADING = 1.6  # times its size: the lines of one title
 _TITLE_SIZE_CHANGE = 0.05
-_BOLD_LINE = 0.9  # of the width of the text: a line in bold type that is no heading
+_BOLD_LINE = 0.9  # of the width of the text: a longer line in bold type is not a heading
 _LETTERS = "a-zA-ZÀ-ÖØ-öø-ɏͰ-ϿЀ-ӿ"
-# Not the first and last of a line, which may be halves.
+# Words within a line; the first and the last may be halves of words.
 _WORDS = re.compile(rf"(?<=[\s(“‘\"'])[{_LETTERS}]+(?:-[{_LETTERS}]+)*(?![-\x02{_LETTERS}])")
 _WORD_END = re.compile(rf"[{_LETTERS}-]+$")
 _WORD = re.compile(rf"[{_LETTERS}]+")
@@ -60,7 +60,7 @@ class Line(NamedTuple):
     baseline: float
     size: float
     rows: tuple[tuple[str, ...], ...] = ()
-    """The rows of a table, which takes the place of a line."""
+    """The rows of a table that takes the place of a line."""
     style: str = ""
     """ "bold", "turned" for text that does not run from left to right, or empty."""
 
@@ -84,15 +84,15 @@ def readable(text: str) -> str:
 
 
 def words_of(pages: Iterable[Iterable[Line]]) -> frozenset[str]:
-    """Return the words within lines, those with a hyphen too, in lower case."""
+    """Return the words within lines, including those with hyphens, in lower case."""
     return frozenset(
         word for page in pages for line in page for word in _WORDS.findall(line.text.lower())
     )
 
 
 def paragraphs(lines: Sequence[Line], words: frozenset[str] = frozenset()) -> list[Paragraph]:
-    """Join lines to paragraphs: Chinese without spaces, words with, without line-end hyphens.
-    `words` are those of the document, which tell "well-known" from "know-ledge"."""
+    """Join lines into paragraphs: Chinese without spaces, words with spaces and without line-end
+    hyphens. `words` are those of the document: "well-known" is among them, "know-ledge" is not."""
     return [
         Paragraph(
             join([line.text for line in group], words),
@@ -169,7 +169,7 @@ def _edges(lines: Sequence[Line]) -> tuple[float, float]:
 
 
 def _is_wide(column: tuple[float, float], page: tuple[float, float]) -> bool:
-    """Tell a column of text from one of a table without rules, whose cells are apart."""
+    """Return whether a column is wide enough for text; cells of a table without rules are not."""
     return column[1] - column[0] >= _MIN_COLUMN_WIDTH * (page[1] - page[0])
 
 
@@ -194,7 +194,7 @@ def _continues_title(previous: Line, line: Line, title_size: float) -> bool:
 
 def join(lines: Iterable[str], words: frozenset[str] = frozenset()) -> str:
     """Return lines as the text of one paragraph. Joining depends on the last word only, so earlier
-    text is set aside. Otherwise a hundred thousand lines would be copied as often."""
+    text is set aside: otherwise every line would copy all text before it."""
     aside: list[str] = []
     end = ""
     for line in lines:
@@ -206,7 +206,7 @@ def join(lines: Iterable[str], words: frozenset[str] = frozenset()) -> str:
 
 
 def _join_lines(before: str, after: str, words: frozenset[str]) -> str:
-    """Join two lines that belong to one paragraph, with `words` that the document has elsewhere."""
+    """Join two lines of one paragraph. `words` are those that the document has elsewhere."""
     if before.endswith(LINE_END_HYPHEN) or (before.endswith("-") and before[-2:-1].isalpha()):
         # A4-Format and state-of-the-art keep their hyphens; other words were divided here.
         divided = after[:1].islower() and before[-2:-1].islower()
@@ -231,7 +231,7 @@ def _is_compound(before: str, after: str, words: frozenset[str]) -> bool:
 
 
 def _usual_leading(lines: Sequence[Line]) -> float:
-    """Return the usual distance of lines: the most frequent, on sparse pages the smallest."""
+    """Return the usual distance between lines: the most frequent, on sparse pages the smallest."""
     distances = Counter(
         round(distance)
         for above, below in pairwise(lines)
@@ -244,11 +244,11 @@ def _usual_leading(lines: Sequence[Line]) -> float:
 
 
 def _is_cut(last: Sequence[Line], line: Line, right: float) -> bool:
-    """Return whether a paragraph with these `last` lines was ended by hand: the first word of the
-    next line would have fitted between its end and `right`, where the lines around end."""
+    """Return whether a paragraph that ends with the lines `last` was ended by hand: the first word
+    of the next line would have fitted before `right`, where the lines nearby end."""
     *above, previous = last
     if above and abs(above[-1].right - previous.right) < _NEAR * line.size:
-        return False  # Beside a picture lines end before the others.
+        return False  # Lines next to a picture end earlier than others.
     text, before = line.text.lstrip(), previous.text.rstrip()
     if text[:1].islower() or _GOES_ON.search(before):
         return False
@@ -290,7 +290,7 @@ def _begins_paragraph(  # noqa: PLR0911 - a table of cases
         return True
     indented = line.left > previous.left + 0.9 * line.size
     if previous.style != line.style and (ended or indented or filled < _BOLD_LINE):
-        return True  # A heading in bold type, of the size of the text.
+        return True  # A heading in bold type, in the size of the text.
     is_short = filled < 1 - 2 * line.size / max(width, 1.0) - 0.05
     is_short = is_short and _fits(line, left + width - previous.right)
     return (ended and (indented or is_short)) or filled < _SHORT_LINE

@@ -30,8 +30,8 @@ BROKE_OFF = N_("Text recognition failed on this file.")
 
 @dataclass(frozen=True, slots=True)
 class Recognition:
-    """Lines as `readers.pdf_reader` returns them, by page with recognised text. For pages that were
-    not reached, their numbers and a sentence with the reason."""
+    """The recognised lines by page, in the form of `readers.pdf_reader`, and the numbers of the
+    pages that were not reached, with a sentence that gives the reason."""
 
     lines: dict[int, list[list[Any]]] = field(default_factory=dict)
     not_reached: frozenset[int] = frozenset()
@@ -111,7 +111,7 @@ def in_words(numbers: Sequence[int]) -> Message:
 
 
 def _ranges(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
-    # Consecutive numbers are as far from their places as each other.
+    # Consecutive numbers differ from their indexes by the same amount.
     for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]):
         together = [number for _, number in run]
         yield together[0], together[-1]

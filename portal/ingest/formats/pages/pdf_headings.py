@@ -21,7 +21,7 @@ _TWO_LETTERS = re.compile(rf"[^\W\d_]{{2}}|[{HAN}]")
 # The end of a sentence or of a label, or a line of a table of contents.
 _NO_HEADING = re.compile(r"[.,;:。，；：、]$|(?:[.·…]\s?){4,}")
 _HEADING_NUMBER = re.compile(r"\d{1,2}(?:\.\d{1,2}){0,4}\.?\s*(?=[^\W\d_])")
-# What the text has before a title of the outline: "2.1", "Chapter 3:", "第三章".
+# Numbering that the text may have before a title of the outline: "2.1", "Chapter 3:", "第三章".
 _NUMBERING = re.compile(
     r"(?:(?:Chapter|Section|Part|Appendix)\s+)?(?:[\dA-Z]{1,3}(?:\.\d{1,3}){0,4}[.:]?|[IVXL]+\.)\s+\Z"
     r"|第[一二三四五六七八九十百\d]{1,4}[章节節部篇条條]\s*\Z|[一二三四五六七八九十]{1,3}、\s*\Z",
@@ -57,7 +57,7 @@ def outlined_headings(
 
 
 def _find_words(text: str, title: str, start: int, end: int) -> int | None:
-    """Return where a title stands: at the first line that is nothing else, else anywhere."""
+    """Return the position of a title: the first that is a whole line, else the first of all."""
     words = re.compile(r"\s*".join(map(re.escape, title.split())), re.IGNORECASE)
     found = [match.span() for match in words.finditer(text, start, end)]
     return next((at for at, to in found if _is_line(text, at, to)), found[0][0] if found else None)
@@ -130,5 +130,6 @@ def _is_title(paragraph: Paragraph) -> bool:
 
 
 def _titles(run: Sequence[Heading]) -> Sequence[Heading]:
-    """Return the headings of a run. Many are labels of a drawing, or names below a title."""
+    """Return the headings of a run; of many only the first, because they are labels of a drawing,
+    or names below a title."""
     return run if len(run) <= _MAX_HEADING_RUN else run[:1]

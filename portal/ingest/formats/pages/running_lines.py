@@ -21,8 +21,8 @@ _MAX_RUNNING = 2  # Lines of a header, and of a footer.
 
 def without_running_lines(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
     """Return pages without page numbers, headers and footers: lines at the top or bottom that most
-    pages repeat, that several repeat at one place, or beside the number of the page. They would
-    interrupt sentences that continue on the next page."""
+    pages repeat, or several at the same height or next to the page number. They would interrupt
+    sentences that continue on the next page."""
     edges = [_page_edges(page) for page in pages]
     sizes = Counter(line.size for page in pages for line in page if not line.rows)
     body_size = sizes.most_common(1)[0][0] if sizes else 0.0
@@ -81,7 +81,7 @@ def _running(line: Line, page: int, body_size: float) -> Iterator[tuple[str, str
     yield from _repeated_as(line, line.text, body_size)
     for match in _NUMBER.finditer(line.text):
         start, end = match.span()
-        # Other numbers stay: lines that differ in them, as totals do, say something.
+        # Other numbers stay, because lines that differ in them, such as totals, have content.
         pattern = f"{line.text[:start]}#{int(match.group()) - page}{line.text[end:]}"
         yield from _repeated_as(line, pattern, body_size)
         is_leading = start == 0 and line.text[end : end + 1].isspace()

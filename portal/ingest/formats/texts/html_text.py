@@ -26,7 +26,7 @@ _MAX_REPEATED = 100  # Max length of a spanning cell's text that is repeated in 
 
 
 class _Table:
-    """An open data table; a row is known when it ends."""
+    """An open data table. A row is written when it ends."""
 
     def __init__(self) -> None:
         self._row: list[str] | None = None
@@ -92,7 +92,7 @@ class HtmlText:
         self._images: list[str] = []
 
     def add_events(self, events: Sequence[tuple[str, Any]]) -> None:
-        """Add all events of a page: whether a table holds data shows only at its end."""
+        """Add all events of a page at once: only the end of a table shows whether it has data."""
         data_tables = _data_tables(events)
         for index, (kind, value) in enumerate(events):
             if kind == "table":
@@ -191,7 +191,7 @@ class HtmlText:
         return text
 
     def _flush(self) -> None:
-        """Write what was collected, and its images below it."""
+        """Write the collected text, and its images below it."""
         if self._inline:
             self._write(self._take_collected())
         if not self._in_cell:
@@ -228,8 +228,9 @@ def _collapse(text: str) -> str:
 
 
 def _data_tables(events: Iterable[tuple[str, Any]]) -> set[int]:
-    """Return where tables begin that hold data. The others are layout, whose parts read better one
-    below the other: their cells hold tables, headings, or lists and code beside long text."""
+    """Return the indexes of the events that open tables with data. Other tables are layout, whose
+    parts read better one below the other: their cells have tables, headings, or lists and code next
+    to long text."""
     data: set[int] = set()
     opened: list[_TableShape] = []
     for index, (kind, value) in enumerate(events):
@@ -246,7 +247,7 @@ def _data_tables(events: Iterable[tuple[str, Any]]) -> set[int]:
 
 
 class _TableShape:
-    """What tells whether a table, whose event has this index, holds data."""
+    """The shape of a table, which shows whether it has data. `index` is that of its event."""
 
     def __init__(self, index: int) -> None:
         self.index = index

@@ -30,7 +30,7 @@ _ITEM_LINE = re.compile(rf"\n(?={_MARKER.pattern})")
 
 
 class _OpenTable:
-    """A table being written; of its `rows` the header and the first one below are kept."""
+    """A table being written. Only the header and the first row below are kept in `rows`."""
 
     def __init__(self, caption: str) -> None:
         self.caption = caption
@@ -109,7 +109,7 @@ class ReadableText:
             self.headings.append(Heading(level, title, self.length - len(title)))
 
     def add_image(self, key: str) -> None:
-        """Add an image below what was written; those of a table stand below it."""
+        """Add an image below the text so far; images in a table are added below the table."""
         if self._table is not None:
             self._images_of_table.append(key)
         elif len(self._images) < MAX_IMAGES:
@@ -140,8 +140,8 @@ class ReadableText:
         self._tight = True
 
     def add_item(self, text: str) -> None:
-        """Add an item that has its own marker, of which bullets are written as those of other
-        lists; items that follow each other are a list."""
+        """Add an item that has its own marker; bullets are written as in other lists. Items that
+        follow each other form a list."""
         above = self.blocks[-1] if self.blocks else None
         self._tight = bool(above and above.kind is BlockKind.ITEM and above.end == self.length)
         marker = _MARKER.match(text)
@@ -177,7 +177,7 @@ class ReadableText:
         return self._cells is not None
 
     def open_table(self, caption: str = "") -> None:
-        # It is the context of each chunk of the table, beside its header.
+        # Each chunk of the table has the caption and the header as its context.
         self._table = _OpenTable((caption or self._caption_above())[:_MAX_CAPTION_LENGTH])
 
     def _caption_above(self) -> str:
@@ -239,7 +239,7 @@ class ReadableText:
             return
         count = table.header_count or header_count(table.rows)
         if count == table.row_count:
-            count = 0  # A header alone is no table.
+            count = 0  # A header alone is not a table.
         header = _join_header(table.rows[:count])
         if table.row_count == 1 and len(table.rows[0]) == 1:
             return
@@ -261,7 +261,7 @@ class ReadableText:
 
 
 def _join_header(rows: list[list[str]]) -> list[str]:
-    """Return one name a column; above the last row, a name spans the empty cells beside it."""
+    """Return one name per column; above the last row, a name spans the empty cells after it."""
     rows = [list(row) for row in rows]
     for row in rows[:-1]:
         for column in range(1, len(row)):
@@ -289,7 +289,7 @@ def one_line(text: str) -> str:
 
 
 def with_address(link_text: str, address: str) -> str:
-    """Return the text of a link, with its address where readers need it: "where do I find …"."""
+    """Return the text of a link, with its address if that may be asked for: "where do I find …"."""
     shown = address.startswith(("http://", "https://", "mailto:"))
     shown = shown and len(address) <= _MAX_ADDRESS_LENGTH
     if shown and address.removeprefix("mailto:") not in link_text:

@@ -16,8 +16,8 @@ class SheetText:
         self.readable = ReadableText()
         self._sheet = ""
         self._title = ""
-        # The first rows of the open table, which tell how many empty columns are before it: the
-        # header may have no name for the column of row labels.
+        # The first rows of the open table, which show how many empty columns precede it: the header
+        # may have no name for the column of row labels.
         self._rows: list[Sequence[str]] | None = None
         self._left = 0
         self._in_table = False

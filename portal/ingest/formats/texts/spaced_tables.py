@@ -15,15 +15,15 @@ from portal.text.layout.tables import header_count
 _CELL = re.compile(r"\S+(?: \S+)*")
 _FIGURE = re.compile(r"\W{0,3}\d[\d,./\s-]*\w{0,3}")  # 5 EUR, £95, ±2
 _WIDE = re.compile(f"[{WIDE}]")
-# Spaces alone are no rule: they end a paragraph, and so a table.
+# Spaces alone are not a rule: they end a paragraph, and so a table.
 _RULE = re.compile(r"(?=.*[-=─━═])[\s:=\-─━═|│┃+┌┬┐├┼┤└┴┘╒╤╕╞╪╡╘╧╛]{3,}")
 _BARRED_RULE = re.compile(rf"(?=.*[|│┃+┌┬┐├┼┤└┴┘╒╤╕╞╪╡╘╧╛]){_RULE.pattern}")
-# Edges of boxes, alone or beside each other; a grid has crosses between its corners.
+# Edges of boxes, alone or side by side; a grid has crosses between its corners.
 _EDGE = re.compile(r"\s*(?:[+┌└╒╘][-=─═]+[+┐┘╕╛]\s*)+")
-# Bars of a chart and arrows, whose place in the line is what they say.
+# Bars of a chart and arrows, whose meaning is their place in the line.
 _DRAWN = re.compile(r"<?[-=─━═#█▓▒░■]{4,}>?")
 _BAR = re.compile(r"[|│┃]")
-# Bars between cells have a space beside them; "a|b" is no border, unless bars enclose the line.
+# Bars between cells have a space beside them; "a|b" has no border, unless bars enclose the line.
 _BORDER = re.compile(r"\s[|│┃]\s?|[|│┃]\s")
 _OPEN_EDGE = re.compile(r"\A[|│┃]\s+")
 # Cells of programs, settings, listings of files and logs, which stay as they are.
@@ -31,7 +31,7 @@ _OF_PROGRAMS = re.compile(
     r"(?://|[#=$] |[-dl][rwx-]{9}\b).*|.*[;{}]|\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*"
     r"|.*\d>&\d.*|(?:awk|grep|jq|sed|tee|xargs) .+"
 )
-# Labels of clauses and items, behind which a text may leave two spaces.
+# Labels of clauses and items, after which a text may have two spaces.
 _LABEL = re.compile(
     r"第.{1,6}[条章节款项]|[（(]?(?:\d{1,3}|[a-z]|[ivx]{1,4}|[一二三四五六七八九十]{1,3})[)）.、]"
     r"|(?:article|section|clause|art\.|§)\s?\d{1,3}[.:]?",
@@ -47,8 +47,8 @@ _Cells = list[tuple[int, str]]
 
 
 def with_tables(text: str) -> tuple[str, tuple[Block, ...]]:
-    """Return a text with the borders of cells where it draws tables, and these tables. Linear in
-    len(text)."""
+    """Return a text with borders between the cells of the tables that it draws, and these tables.
+    Linear in len(text)."""
     lines = text.split("\n")
     parts: list[str] = []
     blocks: list[Block] = []
@@ -67,7 +67,7 @@ def with_tables(text: str) -> tuple[str, tuple[Block, ...]]:
 
 
 def find_tables(lines: Sequence[str]) -> Iterator[tuple[int, int, list[list[str]]]]:
-    """Yield the first line of each table, the line behind it, and its rows."""
+    """Yield the index of the first line of each table, that of the line after it, and its rows."""
     place = 0
     while place < len(lines):
         if _BAR.search(lines[place]) or _BARRED_RULE.fullmatch(lines[place]):
@@ -129,8 +129,9 @@ def _between_bars(line: str) -> list[str]:
 
 
 def _cells(line: str) -> tuple[_Cells, _Cells]:
-    """Return the cells of a line, each with its column of the screen. Between tabs that is the
-    number of the cell, counted with the empty cells and without them: several tabs also align."""
+    """Return the cells of a line, each with its screen column, twice. Between tabs the column is
+    the number of the cell, counted with the empty cells and without, because several tabs may be
+    mere alignment."""
     found: _Cells = []
     if _BAR.search(line) or _RULE.fullmatch(line):
         pass  # Of a table that is drawn with bars, or a rule.
@@ -157,7 +158,7 @@ def _row(line: str, columns: Sequence[Sequence[int]], above: Sequence[str]) -> l
 
 def _fit(cells: _Cells, columns: Sequence[int], above: Sequence[str]) -> list[str] | None:
     """Return the cells by column: each begins where its column does or, in a row with a cell for
-    each, between the columns beside it."""
+    every column, between the columns on either side."""
     if 1 < len(cells) < len(columns):
         cells = _split_at(cells, columns, above)
     if not 1 < len(cells) <= len(columns):

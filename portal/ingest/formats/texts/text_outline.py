@@ -43,7 +43,7 @@ _MIN_OVERLINE = 20
 _LABEL = re.compile(r"[^\W\d_a-z][^\n:：,，.。;；]{0,20}(?::\s|：)")
 _BELOW_TITLE = re.compile(rf"\n(?:[ \t]*(?:[=\-~^*+]{{3,}}[ \t]*)?(?:\n|\Z)|{_LABEL.pattern})")
 _SHORT_LINE = 30  # Shorter lines were not broken by the layout.
-_MAX_UNBROKEN = 50  # Longer ones may have been broken where an indented line follows.
+_MAX_UNBROKEN = 50  # Longer ones may have been broken if an indented line follows.
 # "1.4 Give us your details. Forms that arrive after the 18th of" is an item that the layout broke.
 _INNER_SENTENCE = re.compile(r"[a-z]{3}[.!?] [A-Z]")
 _CONTINUES = re.compile(r"[ \t]*(?:[a-z]|\d+[ ,%)](?!\S*[.)]\s))")
@@ -51,7 +51,7 @@ _CONTINUES = re.compile(r"[ \t]*(?:[a-z]|\d+[ ,%)](?!\S*[.)]\s))")
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line that may be a heading; `kind` is equal for those of one level."""
+    """A line that may be a heading; headings of one level have the same `kind`."""
 
     start: int
     end: int
@@ -60,7 +60,7 @@ class _Line:
 
 
 def text_headings(text: str) -> tuple[Heading, ...]:
-    """Return the headings of a plain text; a kind that is new is one level below the heading above.
+    """Return the headings of a plain text; a new kind is one level below the heading before it.
     Lines of a table of contents, which have nothing below them, are skipped. Linear in
     len(text)."""
     lines = [line for line in _lines(text) if _is_alone(text, line)]
@@ -134,8 +134,8 @@ def _is_broken(text: str, title: str, end: int) -> bool:
 
 
 def _find_ruled(text: str, match: re.Match[str]) -> _Line | None:
-    """Return the line above an underline that is about as long as it, between two of them, or below
-    a long double one."""
+    """Return the line above an underline of about the same length, between two such rules, or below
+    a long double rule."""
     length = match.end("line") - match.start("line")
     start = (
         text.rfind("\n", max(match.start() - _MAX_HEADING_LINE, 0), max(match.start() - 1, 0)) + 1
@@ -160,7 +160,7 @@ def _find_ruled(text: str, match: re.Match[str]) -> _Line | None:
 
 
 def _are_neighbours(text: str, above: _Line | None, below: _Line | None) -> bool:
-    """Return whether two lines of one kind have nothing between them, as items of a list."""
+    """Return whether two lines of one kind have nothing between them, like items of a list."""
     return bool(above and below and above.kind == below.kind and _adjoin(text, above, below))
 
 
@@ -169,13 +169,13 @@ def _adjoin(text: str, above: _Line, below: _Line) -> bool:
 
 
 def _is_alone(text: str, line: _Line) -> bool:
-    """Return whether a line does not continue the one above, nor, with hashes, leads to the
-    next."""
+    """Return whether a line neither continues the one above nor, if marked with hashes, a number or
+    capitals, leads to the one below."""
     begin = text.rfind("\n", 0, line.start) + 1
     above = text[max(begin - _MAX_HEADING_LINE, 0) : max(begin - 1, 0)].rpartition("\n")[2].strip()
     if line.kind.startswith(("hashes", "number", "capitals")):
         below = text[line.end + 1 : line.end + 2]
-        # What is indented below "1. Remove the lid" says more of that step.
+        # Indented text below "1. Remove the lid" belongs to that step.
         is_short = line.kind == "number" and len(line.title) <= _MAX_UNBROKEN
         return not above and (below in {"", "\n"} or (is_short and not below.isspace()))
     is_stroke = bool(above) and not any(map(str.isalnum, above))

@@ -1,4 +1,4 @@
-"""Measures of the characters of a PDF page, by their numbers: places, height, type."""
+"""Measures of the characters of a PDF page, by their index: position, height, type."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SAME_LINE = 0.5  # of the height of a character: raised ones are on the line to
 
 
 class Characters:
-    """The characters of one page. Measures are in points, from its lower left corner."""
+    """The characters of one page. Measures are in points, from the lower left corner."""
 
     def __init__(self, text_page: Any) -> None:
         self._page = text_page
@@ -61,8 +61,8 @@ class Characters:
         return size, "bold" if is_bold else ""
 
     def text_within(self, left: float, top: float, right: float, bottom: float) -> str:
-        """Return the lines of a rectangle. A character is where the middle of its baseline is:
-        outlines are unknown for fonts that are not in the file."""
+        """Return the lines in a rectangle. A character counts where the middle of its baseline is,
+        because the outlines of fonts that are not in the file are unknown."""
         first = bisect_left(self._placed, (bottom,))
         end = bisect_right(self._placed, (top, math.inf))
         inside = [one for one in self._placed[first:end] if left <= one[1] <= right]
@@ -80,7 +80,7 @@ class Characters:
 
     @cached_property
     def _placed(self) -> list[tuple[float, float, int]]:
-        """The baselines, middles and numbers of the visible characters, from the bottom."""
+        """Return the baselines, middles and indexes of the visible characters, from the bottom."""
         x, y = self._origin
         box = self._loose
         placed = []

@@ -1,7 +1,7 @@
-"""Detection of tables without rules on a PDF page: rows whose cells stand below each other.
+"""Detection of tables without rules on a PDF page: rows whose cells are below each other.
 
 Programs write a table row by row. So only lines that follow each other in the file become rows,
-which tells tables from text that is set in columns.
+which distinguishes tables from text that is set in columns.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MAX_WORDS = 20_000  # Of a page.
 _MIN_ROWS = 3
 _MIN_FILLED = 0.6  # Share of the cells.
 _MAX_COLUMNS = 40
-# In parts of the size of the text.
+# In multiples of the size of the text.
 _MIN_GAP = 0.9  # Between two cells; spaces of justified lines are narrower.
 _MAX_SHIFT = 0.3  # Of the baselines in one row.
 _MAX_DISTANCE = 2.6  # Of two rows.
@@ -53,7 +53,7 @@ class _Row:
     cells: list[_Cell] = field(default_factory=list)
 
     def continues(self, cell: _Cell, baseline: float, size: float) -> bool:
-        """Return whether a word that follows in the file stands further right on the same line."""
+        """Return whether the next word in the file is further right on the same line."""
         is_level = abs(self.baseline - baseline) <= _MAX_SHIFT * size
         return is_level and cell.left >= self.cells[-1].right - size
 
@@ -89,7 +89,8 @@ def find_tables(characters: Characters, lines: Sequence[re.Match[str]]) -> list[
         table = found.table()
         if table:
             tables.append(table)
-        # A line above a table may fit its columns. Long runs are not tried from each of their rows.
+        # A line above a table may fit its columns, so later rows are tried as the first; in long
+        # runs not all of them.
         begin = end if table else begin + max(1, (end - begin) // 4)
     return tables
 
@@ -175,7 +176,8 @@ def _rows(characters: Characters, lines: Sequence[re.Match[str]]) -> Iterator[_R
 
 
 def _place_cells(row: _Row, columns: Sequence[_Column]) -> list[_Cell | None]:
-    """Return the cells of a row by column, None for empty ones; a wide cell is in its first."""
+    """Return the cells of a row by column, None for empty ones; a wide cell is in its first
+    column."""
     free = list(row.cells)
     placed: list[_Cell | None] = []
     for column in columns:
@@ -187,7 +189,7 @@ def _place_cells(row: _Row, columns: Sequence[_Column]) -> list[_Cell | None]:
 
 
 def _are_cells(columns: Sequence[Sequence[_Cell | None]]) -> bool:
-    """Tell cells of a table from text that is set in columns, and from a table of contents."""
+    """Return whether these are columns of a table, not of text or of a table of contents."""
     kept = [[cell for cell in column if cell] for column in columns]
     have_words = all(2 * sum(map(_has_word, column)) >= len(column) for column in kept)
     if not have_words or not all(map(_is_aligned, kept)) or _are_contents(kept):
@@ -201,12 +203,13 @@ def _are_cells(columns: Sequence[Sequence[_Cell | None]]) -> bool:
 
 
 def _has_word(cell: _Cell) -> bool:
-    """Tell a cell from the lines of a drawn tree and the signs of code."""
+    """Return whether a cell has a word, unlike the lines of a drawn tree and the signs of code."""
     return any(map(str.isalnum, cell.text)) or cell.text in _EMPTY_CELLS
 
 
 def _are_contents(columns: Sequence[Sequence[_Cell]]) -> bool:
-    """Return whether the last column has the pages of numbered sections, or of titles alone."""
+    """Return whether the last column has the pages of numbered sections or, with one column before
+    it, of titles."""
     if any(_TITLE_AND_PAGE.search(cell.text) for column in columns for cell in column):
         return True
     pages = [int(cell.text) for cell in columns[-1] if cell.text.isdecimal()]

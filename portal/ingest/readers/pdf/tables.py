@@ -1,8 +1,8 @@
 """Detection of ruled tables on a PDF page, with the text of their cells.
 
 A table is a group of horizontal and vertical rules that touch, with at least two rows and two
-columns. Where a rule between two cells is missing they are one cell: its text appears once in a
-row, and in each row that it spans.
+columns. Two cells without a rule between them are one cell: its text appears once in a row, and in
+each row that it spans.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def _table(rules: Sequence[_Rule], characters: Characters) -> Table | None:
             whole = f"{spanned[0][column]}\n{text}".strip()
             for row in spanned if len(whole) <= _MAX_REPEATED else spanned[:1]:
                 row[column] = whole
-            # A title across the table, which no cell below reaches up into.
+            # A title spans the table, and no cell below reaches up into it.
             is_titled = (
                 end - column == len(xs) - 1 if number == 0 else is_titled and begins[column] > 0
             )
@@ -186,10 +186,10 @@ def _table(rules: Sequence[_Rule], characters: Characters) -> Table | None:
 
 
 def _borders(rules: Sequence[_Rule], *, is_vertical: bool) -> list[float]:
-    """Return the places of the rules in one direction, and the ends of those across if there is
-    no rule: many tables have none on their left and right."""
+    """Return the positions of the rules in one direction. If the outermost are missing, as on the
+    left and right of many tables, the ends of the rules across take their place."""
     borders = _cluster(rule.at for rule in rules if rule.is_vertical == is_vertical)
-    # A rule may be drawn in parts, one a cell.
+    # A rule may be drawn in parts, one per cell.
     starts: dict[int, float] = {}
     ends: dict[int, float] = {}
     for rule in rules:

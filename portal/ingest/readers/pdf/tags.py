@@ -32,7 +32,7 @@ def find_tables(page: Any, characters: Characters) -> list[Table]:
 
 
 class LineTags:
-    """What a tagged page says of its lines: items of lists, and headers and footers."""
+    """The tags of the lines of a page: items of lists, headers and footers."""
 
     def __init__(self, page: Any, text_page: Any) -> None:
         self._text_page = text_page
@@ -42,7 +42,7 @@ class LineTags:
 
     def begins_item(self, index: int) -> bool:
         """Return whether a character begins an item whose bullet is drawn, not written. True once
-        for each item: its further lines are of the same content."""
+        for each item, because its further lines have the same content number."""
         number = pdfium.FPDFPageObj_GetMarkedContentID(self._object(index))
         if number not in self._items:
             return False
@@ -61,7 +61,7 @@ class LineTags:
 
 
 def _items(roots: Iterable[Any]) -> Iterator[Any]:
-    """Yield the items of lists, also those within others."""
+    """Yield the items of lists, including nested ones."""
     waiting = list(roots)
     for _ in range(_MAX_ELEMENTS):
         if not waiting:
@@ -147,7 +147,8 @@ def _box_around(boxes: list[_Box]) -> _Box:
 
 
 def _outermost(elements: Iterable[Any], types: set[str]) -> Iterator[Any]:
-    """Yield the outermost elements of these types among some and all below them, in order."""
+    """Yield the outermost elements of these types, among `elements` and all below them, in
+    order."""
     waiting = list(elements)[::-1]
     for _ in range(_MAX_ELEMENTS):
         if not waiting:
@@ -191,7 +192,7 @@ def _type(element: Any) -> str:
 
 
 def _boxes(page: Any) -> _Boxes:
-    """Return the places of the text objects of a page, by the marked content they are in."""
+    """Return the boxes of the text objects of a page, by the marked content that they are in."""
     boxes: _Boxes = {}
     for index in range(min(pdfium.FPDFPage_CountObjects(page), _MAX_OBJECTS)):
         drawn = pdfium.FPDFPage_GetObject(page, index)

@@ -34,8 +34,8 @@ def files() -> dict[str, bytes]:
 
 
 def load(services: Services, user: User) -> None:
-    """Upload the examples as the user's private documents. Those that are there stay as they are;
-    those in the trash come back. Raises what `uploads.store_uploads` raises."""
+    """Upload the examples as the user's private documents. Existing ones stay as they are; those in
+    the trash are restored. Raises what `uploads.store_uploads` raises."""
     for document_id, is_deleted in _find(services, user):
         if is_deleted:
             library.restore_document(services, user, document_id)
@@ -44,8 +44,8 @@ def load(services: Services, user: User) -> None:
 
 
 def remove(services: Services, user: User) -> int:
-    """Purge the user's examples, also from the trash; return how many there were. A document that
-    got another version is the user's own by now, and stays."""
+    """Purge the user's examples, also from the trash; return how many there were. A document with
+    another version is the user's own by now, and stays."""
     found = _find(services, user)
     for document_id, _ in found:
         library.purge_document(services, user, document_id)

@@ -56,7 +56,7 @@ def create_folder(
     description: str = "",
     visibility: FolderVisibility | None = None,
 ) -> UUID:
-    """Create a folder and return its id; one in a private folder is private by default. Raises
+    """Create a folder and return its id. A folder in a private one is private by default. Raises
     NotFound for the parent, InvalidInput, NameTaken, Conflict when it would be too deep."""
     name, description = _check_name(name), check_description(description)
     with services.database.begin() as session:
@@ -162,7 +162,7 @@ def move_document(
 ) -> None:
     """Move a document into a folder, or out of folders with None. Raises NotFound, Forbidden."""
     with shared_words.sharing(services) as session:
-        # Checked once it is locked, since its members may change until then.
+        # Lock the folder before it is checked, since its members may change until then.
         folder_store.hold(session, folder_id)
         document = find_editable(session, user, document_id, deleted=False)
         find_open_for(session, user, folder_id)
@@ -174,13 +174,13 @@ def move_document(
 
 
 def is_private(session: Session, folder_id: UUID | None) -> bool:
-    """Return whether a folder is its owner's alone."""
+    """Return whether a folder is private to its owner."""
     row = folder_store.get_row(session, folder_id) if folder_id else None
     return row is not None and row.visibility == FolderVisibility.PRIVATE
 
 
 def gate_of(session: Session, folder_id: UUID | None) -> UUID | None:
-    """Return the gate that documents lie behind in a folder, or outside of folders with None."""
+    """Return the gate that documents in a folder are behind, if any; None outside of folders."""
     row = folder_store.get_row(session, folder_id) if folder_id else None
     return row.gate_id if row else None
 
@@ -193,7 +193,7 @@ def record_audience(
     after: UUID | None,
     **details: Any,
 ) -> None:
-    """Record that a document, or those in a folder, got behind another gate or lost theirs."""
+    """Record that a document, or those in a folder, moved behind another gate or lost theirs."""
     if before != after:
         words = ["members" if gate_id else Visibility.SHARED.value for gate_id in (before, after)]
         details |= dict(zip(("before", "after"), words, strict=True))
@@ -203,7 +203,7 @@ def record_audience(
 def record_moves(
     session: Session, user: User, gates: Counter[UUID | None], *, to: UUID | None
 ) -> None:
-    """Record how many documents leave the gates of folders for members, or come behind one."""
+    """Record how many documents leave the gates of folders for members, or move behind one."""
     for gate_id, count in gates.items():
         closed_by = gate_id or to
         folder = folder_store.get_row(session, closed_by) if closed_by else None
@@ -221,8 +221,9 @@ def find_place(
     *,
     is_locked: bool = False,
 ) -> UUID | None:
-    """Return the folder at a path below another, created where missing. Ends at the depth limit,
-    and cleans names. Raises NotFound. Pass `is_locked` if the tree is locked."""
+    """Return the folder at a path below another, creating those that are missing. Names are
+    cleaned, and folders beyond the depth limit are left out. Raises NotFound and Forbidden. Pass
+    `is_locked` if the tree is locked."""
     fit = (_clean(name.replace("/", " "))[:MAX_FOLDER_NAME_CHARACTERS].strip() for name in names)
     names = list(filter(None, fit))
     place = folder_id
@@ -237,7 +238,7 @@ def find_place(
         owner_id = _owner_below(session, user, place, wanted)
         found = _find_named(session, user, place, name, visibility=wanted, owner_id=owner_id)
         if found is None and not is_locked:
-            # No row is locked yet: all who change the tree lock it first.
+            # No row is locked yet: everything that changes the tree locks it first.
             folder_store.lock_tree(session)
             session.expire_all()
             return find_place(session, user, folder_id, names, visibility, is_locked=True)
@@ -252,7 +253,7 @@ def find_place(
 
 
 def find_open_for(session: Session, user: User, folder_id: UUID | None) -> Folder | None:
-    """Return the folder that a user adds to, None for the top, locked until the transaction ends.
+    """Return the folder that a user adds to, locked until the transaction ends; None for the top.
     Raises NotFound, Forbidden."""
     if folder_id is None:
         return None
@@ -274,8 +275,8 @@ def _require(is_allowed: bool) -> None:
 def _owner_below(
     session: Session, user: User, parent_id: UUID | None, visibility: FolderVisibility
 ) -> UUID | None:
-    """Return the owner of a new folder: the user, or for a private folder inside a private one the
-    owner of that, who could not see it otherwise."""
+    """Return the owner of a new folder: the user; for a private folder inside a private one, the
+    owner of the outer one, who could not see it otherwise."""
     parent = folder_store.get_row(session, parent_id) if parent_id else None
     is_inside = parent is not None and parent.visibility == visibility == FolderVisibility.PRIVATE
     return parent.owner_id if parent is not None and is_inside else user.id
@@ -300,7 +301,7 @@ def _find_named(
 
 
 def path_names(path: str) -> list[str]:
-    """Return the folders of a path, such as `contracts/2026`, without dots."""
+    """Return the folder names in a path such as `contracts/2026`, without `.` and `..`."""
     return [name for name in path.replace("\\", "/").split("/") if name.strip(". ")]
 
 

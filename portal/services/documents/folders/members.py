@@ -23,8 +23,8 @@ from portal.store.session import Session
 
 
 def list_members(services: Services, user: User, folder_id: UUID) -> list[FolderMember]:
-    """Return the members of a folder, groups first; none of a folder that is open to others, unless
-    the user may limit it to them again. Raises NotFound."""
+    """Return the members of a folder, groups first; none if the folder is not limited to them,
+    unless the user may limit it again. Raises NotFound."""
     with services.database.begin() as session:
         folder = existing(folder_store.find_folder(session, user, folder_id))
         if folder.gate_id != folder_id and not folder.can_share:
@@ -50,7 +50,7 @@ def set_member(
 
 
 def remove_member(services: Services, user: User, folder_id: UUID, member_id: UUID) -> None:
-    """Remove a user or a group. Raises NotFound, also if it is no member; Forbidden."""
+    """Remove a user or a group. Raises NotFound, also if it is not a member; Forbidden."""
     with services.database.begin() as session:
         folder_store.lock_tree(session)
         folder = _find_shareable(session, user, folder_id)
@@ -88,8 +88,8 @@ def preview_folder_move(
 
 
 def preview_access(services: Services, user: User, folder_id: UUID) -> AccessChange:
-    """Return which users gain sight if a folder is no longer limited to members, or lose it if it
-    is. Raises NotFound, Forbidden."""
+    """Return who gains access if a folder is no longer limited to members, or who loses it if it
+    becomes so. Raises NotFound, Forbidden."""
     with services.database.begin() as session:
         folder = _find_shareable(session, user, folder_id)
         gate_above = _find_gate(session, user, folder.parent_id)
@@ -109,7 +109,7 @@ def preview_removal(services: Services, user: User, folder_id: UUID) -> AccessCh
 
 
 def _find_gate(session: Session, user: User, folder_id: UUID | None) -> UUID | None:
-    """Return the gate that documents lie behind in a folder, or outside of folders with None.
+    """Return the gate that documents in a folder are behind, if any; None outside of folders.
     Raises NotFound."""
     if folder_id is None:
         return None
@@ -117,7 +117,7 @@ def _find_gate(session: Session, user: User, folder_id: UUID | None) -> UUID | N
 
 
 def _count_gates_below(session: Session, user: User, folder_id: UUID) -> Counter[UUID | None]:
-    """Return how many of the shared documents in a folder lie behind each gate."""
+    """Return how many of the shared documents in a folder are behind each gate."""
     target = BulkTarget(None, DocumentFilter(folder_id=folder_id))
     return bulk_store.count_gates(session, user, target, with_others=True)
 
@@ -138,7 +138,7 @@ def _compare_audiences(
     )
     before = [known.get(gate, set()) for gate in moved if gate]
     after = known.get(to, set()) if to else set()
-    # Who sees only some of the documents now gains the others.
+    # Users who see only some of the documents now gain the others.
     seeing_all = set.intersection(*map(_ids, before), _ids(after))
     return AccessChange(
         document_count=moved.total(),

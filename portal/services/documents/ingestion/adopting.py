@@ -1,4 +1,4 @@
-"""Name and file facts that a document takes from the file it is searched by."""
+"""The name and file properties of a document, taken from the file whose text is searched."""
 
 from __future__ import annotations
 

@@ -4,15 +4,15 @@
 
     queued ── begin ──► processing ── publish ──► ready
       ▲                    │ │ │
-      ├── hand_back ───────┤ │ └─ an error that stays, the third one that
-      ├── postpone ────────┘ │    may pass, or a deadly file ──► failed
-      └── fail, and a wait ──┘
+      ├── hand_back ───────┤ │ └─ a permanent error, the third temporary one,
+      ├── postpone ────────┘ │    or a file that kills its reader ──► failed
+      └── fail, then retry ──┘
 
 A document that has searchable text from an earlier job stays ready throughout; only the job
 records the outcome.
 
-Every write of an attempt checks its number, so that a worker that was taken for dead cannot change
-a job that another worker has taken over.
+Every write of an attempt checks its number, so that a worker that was presumed dead cannot change a
+job that another worker has taken over.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Attempt:
     encoding: str | None
     """The encoding the user chose; None to detect it."""
     chunk_tokens: int
-    """The limit that the job began with: with two limits chunks would overlap or leave gaps."""
+    """The chunk limit that the job began with: with two, chunks would overlap or leave gaps."""
     has_text: bool
     """True if an earlier text of the document is searchable meanwhile."""
     is_upgrade: bool = False
@@ -153,7 +153,7 @@ def is_suspect(services: Services, job_id: UUID) -> bool:
 
 
 def has_others_waiting(services: Services, job_id: UUID) -> bool:
-    """Return whether another user's document could be read while this job makes room."""
+    """Return whether a waiting document of another user could be read if this job made room."""
     with services.database.begin() as session:
         job = job_store.find_job(session, job_id)
         return job is not None and queue.has_others_waiting(session, job.document_id)
@@ -165,7 +165,7 @@ def hand_back(
     """Queue an interrupted job again without counting an attempt. A job that `is_slow` goes to the
     slow queue. Without `number` this applies to any attempt that is running."""
     with services.database.begin() as session:
-        job = _in_hand(session, job_id, number)
+        job = _lock_running_job(session, job_id, number)
         if job is not None:
             job.attempts -= 1
             session.flush()
@@ -177,7 +177,7 @@ def postpone(services: Services, attempt: Attempt, error: PortalError) -> None:
     """Queue a job again in a minute, for a cause outside the job. No attempt is counted, however
     often this happens."""
     with services.database.begin() as session:
-        job = _in_hand(session, attempt.job_id, attempt.number)
+        job = _lock_running_job(session, attempt.job_id, attempt.number)
         if job is not None:
             job.attempts -= 1
             _schedule_retry(session, job, Failure.of(error), wait_s=_POSTPONED_S)
@@ -191,7 +191,7 @@ def fail(
     has no earlier text. Without `number` this applies to any attempt that is running."""
     failure = Failure.of(error)
     with services.database.begin() as session:
-        job = _in_hand(session, job_id, number)
+        job = _lock_running_job(session, job_id, number)
         if job is None:
             return
         job.failed_attempts += 1
@@ -204,7 +204,7 @@ def fail(
             _end(session, job, document, JobStatus.FAILED, failure)
 
 
-def _in_hand(session: Session, job_id: UUID, number: int | None) -> JobRow | None:
+def _lock_running_job(session: Session, job_id: UUID, number: int | None) -> JobRow | None:
     if number is not None:
         return job_store.lock_attempt(session, job_id, number)
     job = job_store.lock_job(session, job_id)
@@ -239,7 +239,7 @@ def cancel(session: Session, document: DocumentRow, failure: Failure) -> bool:
 
 
 def _forget_upgrade(session: Session, document: DocumentRow) -> None:
-    """Restore a document to its state before its file was read again. It is not read again."""
+    """Restore a document to its state before its file was read again, and do not try again."""
     current = revisions.find_current(session, document.id)
     if current is not None:
         version = FORMATS[MediaType(document.media_type)].reader_version

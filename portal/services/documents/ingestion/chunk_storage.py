@@ -51,14 +51,15 @@ def store(
     finish: Finish | None = None,
     vectors: ModelVectors | None = None,
 ) -> list[UUID]:
-    """Store chunks of these texts with their vectors by every registered model; return their ids.
+    """Store chunks of these texts with their vectors from every registered model; return their ids.
 
     All are stored in one transaction or none.
 
     `prepare` is called in that transaction, maybe more than once: it takes the locks, raises if
-    storing is not allowed, and returns the rows to store. `finish` is called in it with the ids
-    after the insert. Texts that come without `vectors` are embedded first, and all for a model that
-    was registered or activated meanwhile. Raises what `catalog.embed_for_all` raises.
+    storing is not allowed, and returns the rows to store. `finish` is called after the insert, in
+    the same transaction, with the ids. Without `vectors` the texts are embedded first; in any case
+    they are embedded for a model that was registered or activated meanwhile. Raises what
+    `catalog.embed_for_all` raises.
     """
     # Embedding is slow and must not hold a transaction open.
     if vectors is None:
@@ -76,7 +77,7 @@ def store(
 
 
 def _is_embedded(model: RegisteredModel, vectors: ModelVectors) -> bool:
-    """Return whether a model has been asked for vectors; the active one must have given them."""
+    """Return whether a model has been asked for vectors; the active one must have returned them."""
     if model.status == "active":
         return vectors.get(model.id) is not None
     return model.id in vectors
@@ -138,8 +139,8 @@ def embedded_text(chunk: Chunk) -> str:
 
 
 def chunk_text(*parts: str | None) -> str:
-    """Join a chunk's text with its title, heading and context. A search for a document's name then
-    finds it."""
+    """Join a chunk's text with its title, heading and context, so that a search for a document's
+    name finds it."""
     return "\n".join(part for part in parts if part)
 
 

@@ -65,7 +65,7 @@ class _Interrupted(Exception):
 
 
 class _Reading:
-    """The reading of a file: records its progress, and stops it when it should end. `should_stop`
+    """The reading of a file: records its progress, and interrupts it on request. `should_stop`
     moves the file to the slow queue, `should_quit` is for a shutdown."""
 
     def __init__(
@@ -236,7 +236,7 @@ def _store_chunks(
     """Embed and store chunks in batches, each in one transaction. The next batch is embedded while
     one is stored."""
     stored: set[int] = set()
-    if attempt.revision_id is not None:  # Without a text, earlier attempts stored no chunks.
+    if attempt.revision_id is not None:  # Without a revision, earlier attempts stored no chunks.
         with services.database.read() as session:
             stored = chunk_store.stored_indexes(session, attempt.job_id)
     todo = [chunk for chunk in chunks if chunk.index not in stored]

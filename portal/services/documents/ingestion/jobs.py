@@ -30,7 +30,7 @@ def get_job(services: Services, user: User, job_id: UUID) -> ListedJob:
 
 
 def count_curable(services: Services, user: User) -> int:
-    """Return how many documents the user may retry whose last job failed, without those that would
+    """Return how many documents with a failed last job the user may retry, without those that would
     fail again."""
     with services.database.begin() as session:
         return job_lists.count_failed(session, user, only_curable=True)
@@ -47,7 +47,7 @@ def cancel(services: Services, user: User, document_id: UUID) -> None:
 
 def retry(services: Services, user: User, document_id: UUID) -> None:
     """Queue a failed or cancelled document again. Raises NotFound, Forbidden, Conflict, and
-    AlreadyElsewhere where its file has become another document."""
+    AlreadyElsewhere if its file has become another document."""
     with services.database.begin() as session:
         document = find_editable(session, user, document_id, deleted=False)
         job = job_store.find_newest(session, document_id)
@@ -63,8 +63,8 @@ def retry(services: Services, user: User, document_id: UUID) -> None:
 
 
 def retry_failed(services: Services, user: User, *, only_curable: bool = False) -> int:
-    """Retry the user's documents whose last job failed, an administrator those of all users; with
-    `only_curable`, none that would fail again. They are queued in upload order; return their
+    """Retry the user's documents whose last job failed, or for an administrator those of all users;
+    with `only_curable`, none that would fail again. Queue them in upload order and return their
     number. Cancelled documents, and those that `retry` refuses, are left as they are."""
     with services.database.begin() as session:
         failed = job_lists.failed_documents(session, user, only_curable=only_curable)

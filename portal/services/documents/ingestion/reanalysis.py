@@ -1,4 +1,4 @@
-"""Re-analysis of stored chunks after a change of the analyser, while the portal serves.
+"""Re-analysis of stored chunks after a change of the analyser, while the portal is running.
 
 Until it is done, rows of both versions exist side by side. Queries use the new analyser, so chunks
 of the old version may rank lower or be missed by keyword search; vector search still finds them.
@@ -31,8 +31,7 @@ class Progress:
 
 def reanalyse(services: Services, *, batch_size: int = 500) -> Iterator[Progress]:
     """Analyse chunks of older versions again, with the vocabulary. Each batch is one transaction,
-    so an interrupted run can be resumed. Ends when none is left or another process is running
-    it."""
+    so an interrupted run can be resumed. Ends when none is left or another process does this."""
     done = 0
     while batch := _reanalyse_batch(services, batch_size):
         done += batch
@@ -48,8 +47,8 @@ def reanalyse_for(
     batch_size: int = 100,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Continue for about this many seconds or until `should_stop` returns True, for a periodic task
-    with other duties."""
+    """Run `reanalyse` for about this many seconds or until `should_stop` returns True, for a
+    periodic task with other duties."""
     until = time.monotonic() + seconds
     for progress in reanalyse(services, batch_size=batch_size):
         if not progress.left:

@@ -36,12 +36,12 @@ _OUTDATED_AT_ONCE = 20
 def reread(
     services: Services, user: User, document_id: UUID, *, encoding: str | None = None
 ) -> None:
-    """Queue a document's last file to be read again; its present text is searched until then.
+    """Queue a document's last file to be read again; its current text is searched until then.
 
     `encoding` is one of ENCODINGS by any of its names, for text files; None detects it. Raises
     NotFound, Forbidden, InvalidInput, UndecodableAs when some bytes are invalid in that encoding or
     much of the result is NUL, Conflict while the document is being processed, and AlreadyElsewhere
-    where its file has become another document.
+    if its file has become another document.
     """
     name = None if encoding is None else _check_encoding(services, user, document_id, encoding)
     with services.database.begin() as session:
@@ -63,8 +63,8 @@ def reread(
 
 
 def reread_outdated(services: Services) -> int:
-    """Queue documents that an older reader read, if no other document waits. Return their number.
-    Where the text is the same its revision is kept, and so are its citations."""
+    """Queue documents that were read by an older reader, if no other document is waiting. Return
+    their number. If the text is the same, its revision is kept, and so are its citations."""
     with services.database.begin() as session:
         if not outdated_texts.is_idle(session) or not queue.lock_requeueing(session):
             return 0
@@ -97,8 +97,8 @@ def _check_encoding(services: Services, user: User, document_id: UUID, encoding:
 
 
 def _reads_as(encoding: str, parts: Iterable[bytes]) -> bool:
-    """Return whether all bytes are valid in the encoding. Applies the reader's rule; holds one part
-    in memory."""
+    """Return whether all bytes are valid in the encoding. Applies the reader's rule about NUL;
+    holds one part in memory."""
     decoder = codecs.getincrementaldecoder(encoding)()
     nul_count = character_count = 0
     try:

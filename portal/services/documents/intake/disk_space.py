@@ -19,8 +19,8 @@ from portal.errors import StorageFull
 from portal.services import Services
 from portal.settings import Settings
 
-# The rows, and the database's write-ahead log of them.
-_WRITINGS = 2
+# Files are written twice: as rows, and to the database's write-ahead log.
+_WRITES_PER_FILE = 2
 # No file takes that long to read (PORTAL_INGEST__OCR_TIMEOUT_S).
 _LEFT_BEHIND_AFTER_S = 2 * 24 * 3600
 
@@ -60,7 +60,7 @@ def room_for(services: Services, size_bytes: int) -> Iterator[None]:
     """Reserve space for a file of this size while the context is open. Raises StorageFull when that
     would cut into PORTAL_DISK_RESERVE_MB."""
     room = ReservedSpace(services.settings)
-    room.take(_WRITINGS * size_bytes)
+    room.take(_WRITES_PER_FILE * size_bytes)
     try:
         yield
     finally:

@@ -18,7 +18,7 @@ def find_files(
     """Yield files to import in a stable order.
 
     In folders, skips files of other types, hidden files and folders, and symbolic links, which may
-    lead anywhere. What is named explicitly is always tried, and such links are followed.
+    lead anywhere. Paths that are named explicitly are always tried, and links among them followed.
 
     Holds only the entries of one folder and its parents in memory. Folders that cannot be read, or
     have disappeared, are passed to `cannot_read` with the error, and files of other types to

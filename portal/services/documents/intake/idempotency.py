@@ -29,9 +29,9 @@ def once(
     body_sha256: Callable[[], str],
     action: Callable[[], Answer],
 ) -> Answer:
-    """Return the answer of `action`, or its earlier one under this key; without a key, run it.
-    Raises IdempotencyConflict while the first request runs, IdempotencyMismatch for another
-    body."""
+    """Return the answer of `action`, or its earlier answer under this key; without a key, always
+    run it. Raises InvalidInput for a malformed key, IdempotencyConflict while the first request
+    runs, IdempotencyMismatch for another body."""
     if key is None:
         return action()
     if _KEY.fullmatch(key) is None:
@@ -56,7 +56,7 @@ def once(
 
 
 def delete_expired(services: Services) -> None:
-    """Drop what is past its life."""
+    """Delete expired keys."""
     with services.database.begin() as session:
         idempotency_store.delete_expired(session, life=_LIFE)
 
@@ -65,7 +65,7 @@ def _answer(services: Services, user: User, key: str, action: Callable[[], Answe
     try:
         answer = action()
     except BaseException:
-        # What failed may be tried again under the same key.
+        # A failed request may be retried with the same key.
         with services.database.begin() as session:
             idempotency_store.release(session, user_id=user.id, key=key)
         raise

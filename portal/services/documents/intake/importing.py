@@ -41,14 +41,14 @@ class Outcome(Enum):
     PRESENT = auto()
     """The owner already has the same bytes, ready or in progress."""
     AGAIN = auto()
-    """The owner has the same bytes, but reading them failed: they are retried."""
+    """The owner has the same bytes, but reading them failed: their document is retried."""
     REFUSED = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedFile:
     """The result for one file: a document, or the reason why there is none. `is_ready` if there is
-    nothing to wait for; `seen_by` is the visibility where it differs from the requested one."""
+    nothing to wait for; `seen_by` is the visibility if it differs from the requested one."""
 
     path: Path
     outcome: Outcome
@@ -69,7 +69,7 @@ class _Terms:
     into: str
 
     def target_of(self, path: Path) -> UploadTarget:
-        """Return the place of a file: the tree of the folder that was named is kept."""
+        """Return the place of a file: the folder tree below a root is kept."""
         names = [name for name in self.into.split("/") if name]
         for root in self.roots:
             if path != root and path.is_relative_to(root):
@@ -90,7 +90,7 @@ def import_files(
 ) -> Iterator[ImportedFile]:
     """Store and queue each file in its own transaction, unless it already exists.
 
-    Below `roots` the folders on disk become folders of the portal, below the path `into`.
+    Folders on disk below `roots` become folders of the portal, below the path `into`.
 
     A refused file does not stop the others. Raises DatabaseUnavailable and StorageFull, which would
     affect all other files as well.

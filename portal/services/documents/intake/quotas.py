@@ -19,7 +19,7 @@ from portal.store.session import Session
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """The storage a user takes, and the limit; None for no limit."""
+    """The storage that a user uses, and the limit; None for no limit."""
 
     used_bytes: int
     limit_bytes: int | None
@@ -31,7 +31,7 @@ class Use:
 
 
 def use_of(services: Services, user: User) -> Use:
-    """Return the storage that a user takes now."""
+    """Return the storage that a user uses now."""
     with services.database.begin() as session:
         used_bytes = file_store.used_bytes(session, user.id)
     return Use(used_bytes, services.settings.quota_bytes or None)

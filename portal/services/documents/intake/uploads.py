@@ -57,8 +57,8 @@ def clean_file_name(file_name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class UploadTarget:
-    """Where documents go: a folder, or none, and a path of folders below it that is created as far
-    as it is missing."""
+    """Where documents go: a folder, or none, and a path of folders below it, of which missing ones
+    are created."""
 
     folder_id: UUID | None = None
     path: str = ""
@@ -104,11 +104,11 @@ def store_uploads(
     target: UploadTarget = UploadTarget(),
 ) -> list[UploadReceipt]:
     """Store several files together: all of them, or none on the first error. Without `visibility`
-    they are shared, in a private folder private. Raises NotFound for a
-    folder that the user may not see, Forbidden for one that the user may not add to."""
+    they are shared, or private in a private folder. Raises NotFound for a folder that the user may
+    not see, Forbidden for one that the user may not add to."""
     domain = check_domain(domain)
     checked = [check(services, user, file, title) for file in files]
-    # Before, since the tree is locked while a folder is added and storing takes long.
+    # In a transaction of its own: adding a folder locks the tree, and storing takes long.
     with services.database.begin() as session:
         names = folders.path_names(target.path)
         if visibility is None:
@@ -125,7 +125,7 @@ def store_uploads(
 
 
 class _Terms(NamedTuple):
-    """What the documents of one upload have in common."""
+    """The properties that the documents of one upload share."""
 
     domain: str | None
     visibility: Visibility
@@ -173,8 +173,8 @@ def _store(
     )
     with room:
         file_id = store_original(session, user, file)
-        # It may have been deleted, or the user's right ended, while the file was stored. Without
-        # its folder all users would see what was for members.
+        # The folder may have been deleted, or the user may have lost the right to it, while the
+        # file was stored. Without the folder, all users would see a document meant for members.
         folders.find_open_for(session, user, terms.folder_id)
         session.add(
             DocumentRow(
@@ -208,7 +208,7 @@ def store_original(session: Session, user: User, file: CheckedFile) -> UUID:
 
 
 def digest_of(streams: Sequence[IO[bytes]], values: Sequence[str | None]) -> str:
-    """Return a hash of everything in an upload request, to tell a repeat from another request."""
+    """Return a hash of everything in an upload request, to recognise a repeated one."""
     parts = [_sha256(stream) for stream in streams]
     return hashlib.sha256(repr((parts, list(values))).encode()).hexdigest()
 

@@ -11,7 +11,7 @@ from cachetools import LRUCache
 
 _MAX_OWNERS = 10_000
 _ESTIMATE_LIFE_S = 30
-# Below this share of the limit an estimate is enough, though other processes may add meanwhile.
+# Below this share of the limit an estimate is enough, although other processes may add to it.
 _FAR_FROM_FULL = 0.5
 
 

@@ -1,7 +1,7 @@
-"""Processes that show pages of PDFs, and what they showed; bounded in number, bytes and time.
+"""Processes that render PDF pages and images of documents, and a cache of their results.
 
-A process reads one file and stays for the next pages of it. What it gives is kept in memory only,
-for minutes: a purge leaves nothing on a disk.
+A process reads one file and stays alive for its next pages. Results are kept for minutes and only
+in memory, so that a purge leaves nothing on disk. Both are bounded in number, bytes and time.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ Sizes = list[tuple[float, float]]
 
 LIMITS = ExtractionLimits(timeout_s=8, memory_mb=768)
 """The limits of a process; `timeout_s` is that of one page."""
-# Each has a file of up to the upload limit in memory, and what PDFium makes of it.
+# Each has a file of up to the upload limit in memory, and what PDFium allocates for it.
 MAX_PROCESSES = 3
 MAX_FAILURES = 3
-"""Pages of one file that may fail, before none is tried for a while."""
+"""How many pages of one file may fail before no more are tried for a while."""
 _CPU_S = 120
 _MAX_PICTURE_BYTES = 64 << 20
 _MAX_TEXTS = 500
@@ -68,7 +68,7 @@ class _Reader:
 
 
 class PageReaders:
-    """The files that are shown. Thread-safe."""
+    """The open readers and their cached results. Thread-safe."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class PageReaders:
             raise PagesUnavailable
         with self._reader(file) as reader:
             value = self._ask(reader, file, page, ask)
-        # A picture may be larger than all that is kept.
+        # A picture may be larger than the whole cache.
         with self._lock, suppress(ValueError):
             kept[file.id, *key] = value
         return value
@@ -172,7 +172,7 @@ class PageReaders:
 
     @contextmanager
     def _reader(self, file: FileToShow) -> Iterator[_Reader]:
-        """Hold the reader of a file. Raises Overloaded after too long, or when too many wait."""
+        """Lock the reader of a file. Raises Overloaded after too long, or if too many wait."""
         if not self._places.acquire(blocking=False):
             raise Overloaded
         try:
@@ -208,7 +208,7 @@ class PageReaders:
             return reader
 
     def _end_one(self) -> None:
-        """End the reader that was not used for longest. Raises Overloaded if all are in use."""
+        """End the least recently used reader. Raises Overloaded if all are in use."""
         free = [file_id for file_id, reader in self._readers.items() if not reader.users]
         if not free:
             raise Overloaded
@@ -223,7 +223,7 @@ class PageReaders:
                     self._readers.pop(file_id).close()
 
     def _end_while_open(self) -> None:
-        """End processes that are idle, as long as there are any."""
+        """End idle processes until none is left."""
         while not self._closing.wait(_CHECK_S):
             self._end_idle(_IDLE_S)
             with self._lock:

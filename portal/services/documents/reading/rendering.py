@@ -16,7 +16,7 @@ from portal.services.documents.library import StoredFile
 
 _LIMITS = ExtractionLimits(timeout_s=10, memory_mb=512)
 _PATIENCE_S = 5
-# Each is its own process.
+# Each rendering is a process of its own.
 _running = threading.BoundedSemaphore(2)
 
 

@@ -20,15 +20,15 @@ from portal.store.documents.texts import chunks as chunk_store
 from portal.text.layout.placing import Box, PlacedPage, lines_of, rectangles
 
 WIDTHS = (700, 1400, 2100)
-"""Pixels of pictures: small and large windows, and screens with two pixels a point."""
+"""Widths of pictures in pixels: small and large windows, and screens with two pixels per point."""
 IMAGE_WIDTH = 1400
-"""Pixels of images that documents carry, at most."""
+"""The maximum width in pixels of images in documents."""
 _IMAGES = "images_reader"
 _READERS = {MediaType.PDF: "pages_reader"} | dict.fromkeys(
     (MediaType.DOCX, MediaType.PPTX, MediaType.EPUB, MediaType.HTML, MediaType.MARKDOWN), _IMAGES
 )
 _VERSION_LENGTH = 16
-_MAX_UNDRAWN = 0.05  # Share of the characters of a page that is worth looking at.
+_MAX_UNDRAWN = 0.05  # Share of a page's characters that its picture may lack.
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +46,15 @@ class ShownDocument:
         return len(self.sizes)
 
     def page_at(self, position: int) -> int:
-        """Return the number of the page with a character of the text."""
+        """Return the number of the page with the character at this position of the text."""
         return next((page.number for page in self.pages if position < page.end), 1)
 
 
 @dataclass(frozen=True, slots=True)
 class ShownPage:
-    """A page: its size in tenths of a point, its lines in pieces, and the rectangles of each mark
-    that has a part on it, empty where that was not found. `undrawn` characters, of all `visible`
-    ones, are missing in its picture."""
+    """A page: its size in tenths of a point, its lines in pieces, and the rectangles of each mark,
+    empty if it was not found on the page. Of its `visible` characters, `undrawn` ones are missing
+    in its picture."""
 
     number: int
     width: int
@@ -83,8 +83,7 @@ def open_pages(services: Services, user: User, document_id: UUID) -> ShownDocume
 
 
 def find_file(services: Services, user: User, document_id: UUID) -> tuple[FileToShow, str]:
-    """Return the file of a document that has pages or images, and what changes with it. Raises
-    NotFound."""
+    """Return the file of a document that has pages or images, and its version. Raises NotFound."""
     with library.opening(services, user, document_id) as session:
         original = existing(file_store.find_original(session, document_id))
         reader = existing(_READERS.get(original.media_type))
@@ -96,8 +95,8 @@ def find_file(services: Services, user: User, document_id: UUID) -> tuple[FileTo
 def document_image(
     services: Services, user: User, document_id: UUID, key: str
 ) -> tuple[Picture, str]:
-    """Return an image that a document carries, and the version of its file. Raises NotFound, also
-    for what is no image, PagesUnavailable, Overloaded."""
+    """Return an image in a document, and the version of its file. Raises NotFound, also if it is
+    not an image, PagesUnavailable, Overloaded."""
     file, version = find_file(services, user, document_id)
     if file.reader != _IMAGES:
         raise NotFound
@@ -110,7 +109,7 @@ def document_image(
 def image_sizes(
     services: Services, user: User, document_id: UUID, keys: Sequence[str]
 ) -> dict[str, tuple[int, int]]:
-    """Return width and height of images that a document carries, as far as they can be had."""
+    """Return the width and height of images in a document, as far as they are available."""
     found: dict[str, tuple[int, int]] = {}
     if not keys:
         return found
@@ -139,8 +138,8 @@ def page_picture(
 def show_page(
     services: Services, shown: ShownDocument, number: int, stored: str, marks: Sequence[Span]
 ) -> ShownPage:
-    """Return one page, with `marks` in its `stored` text placed on it; they are ranges of the whole
-    text. Raises PagesUnavailable, Overloaded."""
+    """Return one page with `marks`, which are ranges of the whole text, located on it by its
+    `stored` text. Raises PagesUnavailable, Overloaded."""
     text = services.page_readers.text(shown.file, number)
     width, height = shown.sizes[number - 1]
     return ShownPage(

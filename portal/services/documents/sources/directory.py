@@ -71,8 +71,8 @@ class Directory:
 
 
 def open_directory(context: SourceContext, address: str) -> Directory:
-    """Return a directory. Raises InvalidInput unless it is one that the operator allows, or lies
-    below; what lies elsewhere and what does not exist look alike."""
+    """Return a directory. Raises InvalidInput unless the operator allows it or one above it; the
+    error does not reveal whether a directory elsewhere exists."""
     try:
         root = Path(address).resolve()
     except (OSError, RuntimeError, ValueError):

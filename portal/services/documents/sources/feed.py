@@ -1,4 +1,4 @@
-"""A feed (RSS or Atom): the pages of its entries. Entries that leave it stay."""
+"""A feed (RSS or Atom): the pages of its entries. Pages of entries that leave the feed stay."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ _DATES = ("updated", "modified", "pubDate", "date", "published")
 
 
 class Feed(PageListSource):
-    """The pages of a feed. It lists the newest only, so that what it does not list is not gone."""
+    """The pages of a feed. It lists only the newest, so pages that it does not list are not
+    gone."""
 
     def list_items(self) -> Listing:
         """Return the pages of the entries. Raises SourceUnavailable."""
@@ -53,8 +54,8 @@ class Feed(PageListSource):
 
 
 def _link(entry: Element) -> tuple[str, Element]:
-    """Return the page of an entry and the element that has it: RSS has its address as text, Atom in
-    an attribute."""
+    """Return the address of an entry's page and the element that has it: as text in RSS, in an
+    attribute in Atom."""
     for link in children(entry, "link"):
         if link.get("href") and link.get("rel", "alternate") == "alternate":
             return link.get("href", "").strip(), link

@@ -23,7 +23,7 @@ from portal.services.documents.sources.syncing import source_context
 from portal.store.documents.folders import sources as source_store
 from portal.store.session import Session
 
-# Of a list of pages the beginning is enough.
+# The beginning of a list of pages is enough.
 _MAX_RECORDED = 500
 
 
@@ -39,8 +39,8 @@ def find_source(services: Services, user: User, folder_id: UUID) -> FolderSource
 
 
 def _without_title(change: ListedChange) -> ListedChange:
-    """Return a change without the title of the document that has the same file: it is the owner's
-    and may be private."""
+    """Return a change without the title of the document that has the same file: that document is
+    the owner's and may be private."""
     failure = change.failure
     if failure is None or "title" not in failure.params:
         return change

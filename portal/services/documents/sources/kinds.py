@@ -12,8 +12,8 @@ from portal.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class SourceContext:
-    """What sources need of the portal. `take_turn` reserves the next request to a host, at least
-    that many seconds after the one before, and returns how long to wait for it."""
+    """What sources need from the portal. `take_turn` reserves the next request to a host, at least
+    the given number of seconds after the previous one, and returns how many seconds to wait."""
 
     settings: Settings
     take_turn: Callable[[str, float], float]
@@ -25,9 +25,10 @@ class SourceKind:
     """A kind of source.
 
     `open` raises InvalidInput for an address that the operator does not allow. `allowed` returns
-    what may be followed, in the words of the setting, or nothing if nothing may; `hint` shows it as
-    `list`. Sources on the web are read apart from others, since servers may be slow. With
-    `is_list`, another address is another version of the same list: what left it is removed.
+    what the operator allows, as text from the settings, or an empty text if nothing is allowed;
+    `hint` shows it as `list`. Sources on the web are read separately from others, since servers may
+    be slow. With `is_list`, a new address is a new version of the same list, and documents that are
+    no longer listed are removed.
     """
 
     name: str

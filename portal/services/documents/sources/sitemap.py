@@ -21,11 +21,11 @@ _MAX_FOLDERS = 4
 
 
 class Sitemap(PageListSource):
-    """The pages of a sitemap, in folders as their addresses have them."""
+    """The pages of a sitemap, in folders named after the paths of their addresses."""
 
     def list_items(self) -> Listing:
         """Return the pages. A part that cannot be read makes the listing incomplete. Raises
-        SourceUnavailable if the sitemap itself cannot be."""
+        SourceUnavailable if the sitemap itself cannot be read."""
         found = _Found(self)
         try:
             found.read(str(self.url), level=0)
@@ -45,7 +45,7 @@ class _Found:
     sitemaps: int = 0
 
     def read(self, address: str, *, level: int) -> None:
-        """Add the pages of a sitemap, and of those that it lists. Raises PageUnavailable."""
+        """Add the pages of a sitemap, and of the sitemaps that it lists. Raises PageUnavailable."""
         self.sitemaps += 1
         if self.sitemaps > _MAX_SITEMAPS or level > _MAX_LEVELS:
             raise PageUnavailable("at most %(max)s sitemaps are read", max=_MAX_SITEMAPS)

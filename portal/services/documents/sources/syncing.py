@@ -1,6 +1,6 @@
 """Synchronise folders with their sources, one run after the other in any worker.
 
-Each file is stored by itself, so the next run continues where one was interrupted.
+Each file is stored by itself, so the next run continues where the last one was interrupted.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def sync_due(
     is_web: bool | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Read all sources that are due, or those on the web or elsewhere, each in one worker at a
-    time."""
+    """Read the sources that are due: all, or with `is_web` only those on the web or only the
+    others. Each is read by one worker at a time."""
     kinds = [kind.name for kind in KINDS.values() if is_web in (None, kind.is_web)]
     with services.database.begin() as session:
         due = source_store.list_due(session, kinds)
@@ -97,7 +97,7 @@ def _sync(services: Services, folder_id: UUID, should_stop: Callable[[], bool]) 
         source = open_source(source_context(services, should_stop), tie.kind, tie.address)
         listing = source.list_items()
         if known and not listing.items:
-            # A disk that is not mounted looks like this. All documents would go to the trash.
+            # A disk that is not mounted looks like this, and all documents would go to the trash.
             raise SourceUnavailable("it is empty, and was not before")
         is_private = folder.visibility is FolderVisibility.PRIVATE
         visibility = Visibility.PRIVATE if is_private else Visibility.SHARED
@@ -121,7 +121,7 @@ def _sync(services: Services, folder_id: UUID, should_stop: Callable[[], bool]) 
 def source_context(
     services: Services, should_stop: Callable[[], bool] = lambda: False
 ) -> SourceContext:
-    """Return what sources need of a portal."""
+    """Return what sources need from this portal."""
 
     def take_turn(host: str, delay_s: float) -> float:
         with services.database.begin() as session:
@@ -151,7 +151,7 @@ class _Run:
                 return False
             known = self.known.get(item.path)
             self._attempt(item.path, partial(self._sync_item, item, known))
-            if should_stop():  # What it did not get to was not refused.
+            if should_stop():  # The stop may have interrupted the file, which was not refused.
                 return False
         for path in self.listing.unreadable:
             self._note(Change.REFUSED, path, UnreadableFile(verbatim(path)))
@@ -172,7 +172,7 @@ class _Run:
         return any(path == one or path.startswith(f"{one}/") for one in self.listing.unreadable)
 
     def _attempt(self, path: str, action: Callable[[], Change | None]) -> None:
-        """Run an action for one file. Only a failure that would affect all stops the run."""
+        """Run an action for one file. Only a failure that would affect all files stops the run."""
         try:
             change = action()
         except (DatabaseUnavailable, StorageFull):
@@ -214,7 +214,7 @@ class _Run:
                     self.services, self.owner, known.document_id, upload
                 )
             except NotFound:
-                pass  # Deleted in the portal: the file changed since then, and comes back.
+                pass  # Deleted in the portal, but the file has changed since: add it again.
             else:
                 self._record_item(item, known.document_id)
                 return Change.CHANGED if version.taken is VersionOutcome.QUEUED else None
@@ -236,8 +236,8 @@ class _Run:
         )
 
     def _adopt(self, item: SourceItem, receipt: UploadReceipt) -> Change | None:
-        """Go on with a document that has these bytes: one of a run that was interrupted, or one
-        whose file was moved. Raises KeptElsewhere for any other."""
+        """Continue with the document that has these bytes: one that an interrupted run stored, or
+        one whose file was moved. Raises KeptElsewhere for any other."""
         document_id = receipt.document.id
         with self.services.database.begin() as session:
             claim = source_store.find_claim(session, document_id)

@@ -1,4 +1,4 @@
-"""A list of web pages, one address on a line."""
+"""A list of web pages, one address per line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from portal.services.documents.sources.web.pages import PageSource
 
 @dataclass(frozen=True, slots=True)
 class WebPages(PageSource):
-    """Pages that are listed by hand. One that cannot be read is refused, the others are not."""
+    """Pages that are listed by hand. A page that cannot be read is refused; the others are read."""
 
     urls: Sequence[str]
 

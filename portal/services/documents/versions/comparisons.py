@@ -1,8 +1,8 @@
 """Differences between two texts, computed one pair at a time and cached.
 
-A comparison takes a processor for some seconds and memory for both texts, so several at once would
-slow down everything else. Revisions never change, so results are cached by both ids; callers check
-permissions before each lookup.
+A comparison keeps a processor busy for some seconds and both texts in memory, so several at once
+would slow down everything else. Revisions never change, so results are cached by both ids; callers
+check permissions before each lookup.
 """
 
 from __future__ import annotations

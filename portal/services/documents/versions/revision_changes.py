@@ -45,4 +45,4 @@ def _note(services: Services, attempt: Attempt) -> None:
         return
     added, removed = characters_changed(compare(old, new))
     with services.database.begin() as session:
-        revision_store.count_changes(session, revision_id, added=added, removed=removed)
+        revision_store.record_change_counts(session, revision_id, added=added, removed=removed)

@@ -1,7 +1,7 @@
 """New versions of a document's file, its earlier texts, and the differences between them.
 
 Users who may see a document may read all of its revisions, because answers cite them. Those who may
-change it add one (docs/documents.md).
+change it may add one (docs/documents.md).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from portal.store.session import Session
 from portal.text.likeness.differences import Piece
 from portal.text.likeness.stretches import PART_CHARACTERS
 
-# Longer ones are cut where a part ends.
+# Longer lines are cut where a part ends.
 _MAX_LINE = 2000
 
 
@@ -60,9 +60,9 @@ class VersionReceipt(UploadReceipt):
 def add_version(
     services: Services, user: User, document_id: UUID, upload: Upload
 ) -> VersionReceipt:
-    """Store another file of a document and queue its ingestion.
+    """Store a new version of a document's file and queue its ingestion.
 
-    The present text is searched until then. A file that is already searched or being read is
+    The current text is searched until then. A file that is already searched or being read is
     reported as a duplicate. A version that is still being read is replaced by this one. Raises
     NotFound, Forbidden, what `uploads.store_upload` raises, and AlreadyElsewhere for the file of
     another document.
@@ -123,7 +123,7 @@ def _store(
             file_id = uploads.store_original(session, user, file)
             return job_store.add_job(session, document_id=document.id, file_id=file_id)
     except QuotaExceeded:
-        # How much others store is theirs to know.
+        # How much other users store is private.
         if owner_id == user.id or user.is_admin:
             raise
         raise OwnerQuotaExceeded(name=name) from None
@@ -131,7 +131,7 @@ def _store(
 
 def discard_unread(services: Services, user: User, document_id: UUID) -> None:
     """Erase a failed or cancelled version with its file; the document stays as it was before.
-    Raises NotFound, Forbidden, Conflict where there is none."""
+    Raises NotFound, Forbidden, Conflict if there is none."""
     with services.database.begin() as session:
         document = find_editable(session, user, document_id, deleted=False)
         unread = revision_store.find_unread(session, document_id)
@@ -183,7 +183,8 @@ def read_text(
 def read_part(
     services: Services, user: User, document_id: UUID, number: int, part: int
 ) -> LaidOutText:
-    """Return a part of a revision, from 1. Parts are cut between lines. Raises NotFound."""
+    """Return a part of a revision; `part` counts from 1. Parts are cut between lines. Raises
+    NotFound."""
     start = (part - 1) * PART_CHARACTERS
     end = start + PART_CHARACTERS
     with library.opening(services, user, document_id) as session:
@@ -196,7 +197,7 @@ def read_part(
 
 
 def _line_after(text: str, place: int) -> int:
-    """Return where the first line after `place` begins; `place` itself if that is far."""
+    """Return where the first line after `place` begins; `place` itself if that is too far."""
     found = text.find("\n", place, place + _MAX_LINE)
     return found + 1 or place
 
@@ -240,7 +241,7 @@ def _texts(services: Services, old: Revision, new: Revision) -> tuple[str, str]:
 
 
 def _body(session: Session, revision: Revision) -> str:
-    """Return the text of a revision. Raises NotFound where it was purged meanwhile."""
+    """Return the text of a revision. Raises NotFound if it was purged meanwhile."""
     return existing(revision_store.read_body(session, revision.id))
 
 

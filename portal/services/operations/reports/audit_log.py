@@ -1,4 +1,4 @@
-"""The audit log: read it by page, export it as CSV, delete what is too old."""
+"""The audit log: read it by page, export it as CSV, delete old entries."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ COLUMNS = (
     *("name_digest", "subject_kind", "subject_id", "subject", "details"),
 )
 
-_ENTRIES_A_PAGE = 500
+_ENTRIES_PER_PAGE = 500
 _DELETED_AT_ONCE = 5000
-# Spreadsheets read cells that begin so as formulas.
+# Spreadsheets read cells that begin with one of these as formulas.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -53,7 +53,7 @@ def read_all(services: Services, chosen: AuditFilter = EVERYTHING) -> Iterator[A
     no connection. The command line calls this without a user."""
     cursor: str | None = None
     while True:
-        page = _page(services, chosen, cursor, _ENTRIES_A_PAGE)
+        page = _page(services, chosen, cursor, _ENTRIES_PER_PAGE)
         yield from page.items
         cursor = page.next_cursor
         if cursor is None:
@@ -75,7 +75,7 @@ def csv_lines(entries: Iterator[AuditEntry]) -> Iterator[str]:
 
 
 def plain_lines(entries: Iterator[AuditEntry]) -> Iterator[str]:
-    """Yield one line for each entry: time, event, who, to what, from where."""
+    """Yield one line for each entry: time, event, actor, subject, address."""
     for entry in entries:
         time = entry.created_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
         words = [time, entry.event, f"by {entry.actor_name or entry.source}"]
@@ -101,7 +101,7 @@ def _plain(value: str) -> str:
 
 
 def delete_expired(services: Services, *, should_stop: Callable[[], bool]) -> None:
-    """Delete entries that are older than the settings say."""
+    """Delete entries that are older than the settings allow."""
     days = services.settings.audit.retention_days
     if not days:
         return

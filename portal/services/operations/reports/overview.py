@@ -17,7 +17,8 @@ _HITS = "portal_search_result_hits"
 
 
 def show(services: Services, user: User) -> Overview:
-    """Return the figures of the last days, and of searches since the start. Administrators only."""
+    """Return figures of the last `DAYS` days, and of searches since the start. Administrators
+    only."""
     require_admin(user)
     with services.database.read() as session:
         days = overview_store.read_days(session, days=DAYS)

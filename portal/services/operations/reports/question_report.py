@@ -1,6 +1,6 @@
-"""Questions without a good answer, for administrators, and the evaluation set made of them.
+"""Questions without a good answer, for administrators, and the evaluation set made from them.
 
-Questions are shown without who asked them; other conversations are not read.
+Questions are shown without their users; other conversations are not read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from portal.store.operations.questions import CitedDocument, ReportedQuestion, S
 
 PERIODS = (7, 30, 90)
 MAX_GOLD_CHARACTERS = 500
-# A comma inside a number separates nothing.
+# A comma inside a number is not a separator.
 _BETWEEN_WORDS = re.compile(r"[;；，、\n]|,(?!\d{3})")
 
 
@@ -64,8 +64,8 @@ def show(services: Services, user: User, *, days: int, problem: Problem | None) 
 
 
 def keep(services: Services, user: User, message_id: UUID, gold: str) -> None:
-    """Keep the question of an answer that needs attention for measuring answers. `gold` are the
-    words that a right answer contains, separated by commas; without any the documents do not say.
+    """Add the question of an answer that needs attention to the evaluation set. `gold` are the
+    words that a right answer contains, separated by commas; none if the documents do not answer it.
     Administrators only. Raises NotFound for any other message."""
     require_admin(user)
     with services.database.begin() as session:
@@ -79,7 +79,7 @@ def _words(gold: str) -> list[str]:
 
 
 def remove(services: Services, user: User, message_id: UUID) -> None:
-    """Take a question out of the evaluation set. Administrators only. Raises NotFound."""
+    """Remove a question from the evaluation set. Administrators only. Raises NotFound."""
     require_admin(user)
     with services.database.begin() as session:
         if not question_store.remove_question(session, message_id):
@@ -87,7 +87,7 @@ def remove(services: Services, user: User, message_id: UUID) -> None:
 
 
 def export(services: Services, user: User) -> IO[bytes]:
-    """Return the evaluation set as a ZIP file that `./run eval --answers --data` reads when it is
+    """Return the evaluation set as a ZIP file that `./run eval --answers --data` reads once
     unpacked: the questions, and the documents that were found for them. Administrators only."""
     require_admin(user)
     with services.database.begin() as session:
@@ -115,7 +115,7 @@ def _add_document(
         original = library.open_file(services, user, document_id)
     except NotFound:
         return  # Deleted meanwhile.
-    # Numbered, for two documents may have files of one name.
+    # Numbered, because two documents may have files with the same name.
     with archive.open(f"{number:03}-{original.file_name}", "w") as entry:
         for part in original.parts:
             entry.write(part)

@@ -23,7 +23,7 @@ from portal.observability import metric_files
 from portal.services import Services
 from portal.services.operations import health
 from portal.store.operations import health as health_store
-from portal.store.operations.health import QueueState
+from portal.store.operations.health import QueueMetrics
 
 # A worker without a heartbeat for this long counts as dead.
 _SILENT_AFTER_S = 20.0
@@ -34,8 +34,8 @@ _INDEX_FOR_S = 30.0
 
 def exposition(services: Services, accept: str) -> tuple[bytes, str]:
     """Return the metrics and their media type, in the format that `accept` prefers. Computed once
-    for concurrent requests and reused for `metrics.cached_s`: merging the files of all processes
-    and counting in the database is slow."""
+    for concurrent requests and reused for `metrics.cached_s` seconds: merging the files of all
+    processes and counting in the database is slow."""
     encode, media_type = choose_encoder(accept)
     kind = _Format(services.database.url, media_type, services.settings.metrics.cached_s)
     return _encoded(services, encode, kind), media_type
@@ -106,7 +106,7 @@ def _build_info() -> Metric:
     )
 
 
-def _queue_metrics(queue: QueueState) -> Iterator[Metric]:
+def _queue_metrics(queue: QueueMetrics) -> Iterator[Metric]:
     jobs = GaugeMetricFamily("portal_queue_jobs", "Jobs in the queue", labels=("queue", "status"))
     for (name, status), count in sorted(queue.jobs.items()):
         jobs.add_metric((name, status), count)

@@ -20,7 +20,7 @@ from portal.services.operations import health, setup
 from portal.settings import Settings
 from portal.store.operations import support
 
-# Their passwords may stand anywhere in them.
+# These may contain passwords, anywhere in them.
 _ADDRESSES = ("database_url", "database_replica_url", "redis_url")
 
 
@@ -66,7 +66,7 @@ def _versions() -> dict[str, Any]:
 
 
 def _settings(settings: Settings) -> dict[str, Any]:
-    """Return all settings: of secrets and addresses of servers only whether they are set."""
+    """Return all settings; for secrets and addresses of servers, only whether they are set."""
     values = settings.model_dump(mode="json")  # Pydantic masks secret texts.
     for name in _ADDRESSES:
         values[name] = "set" if values[name] else None

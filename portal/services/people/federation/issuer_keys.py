@@ -35,7 +35,7 @@ class KeySet:
     keys: tuple[NamedKey, ...]
 
     def find(self, key_id: str | None, algorithm: str) -> PublicKey | None:
-        """Return the key of that name. A token that names none is checked with the only one."""
+        """Return the key with this id. A token without a key id is checked with the only key."""
         fitting = [key for key in self.keys if key.algorithm == algorithm]
         if key_id is None or all(key.name is None for key in fitting):
             return fitting[0].key if len(fitting) == 1 else None
@@ -58,8 +58,8 @@ class IssuerKeys:
         )
 
     def find(self, key_id: str | None, algorithm: str) -> PublicKey | None:
-        """Return the key that verifies a token; None if the issuer has none of that name. Raises
-        IssuerUnavailable when that cannot be known."""
+        """Return the key that verifies a token; None if the issuer has no such key. Raises
+        IssuerUnavailable if that cannot be known."""
         found = self._document.find(lambda keys: keys.find(key_id, algorithm))
         return cast("PublicKey | None", found)
 

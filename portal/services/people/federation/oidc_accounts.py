@@ -1,7 +1,7 @@
 """The account and role of a sign-in at the OpenID Connect provider.
 
-Accounts are linked to an issuer and a subject, as for bearer tokens of an outside issuer. A name
-decides nothing: “admin” at the provider is not “admin” here.
+Accounts are linked to an issuer and a subject, as for bearer tokens of an outside issuer. Names are
+not compared: “admin” at the provider is not “admin” here.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from portal.store.session import Session
 
 
 def admit(services: Services, claims: OidcClaims) -> VerifiedUser:
-    """Return the user whom a sign-in belongs to, with the role that their groups give. Raises
-    NotInAllowedGroup, AccountClosed, NotLinked, NameNeedsLink."""
+    """Return the user that a sign-in belongs to, with the role that their groups give. Raises
+    NotInAllowedGroup, AccountClosed, NotLinked, NameNeedsLink, InvalidInput."""
     settings = services.settings.oidc
     is_allowed = _is_allowed(settings, claims)
     issuer, subject = claims.issuer, claims.subject
@@ -58,8 +58,8 @@ def admit(services: Services, claims: OidcClaims) -> VerifiedUser:
 
 
 def link(services: Services, user: User, claims: OidcClaims) -> None:
-    """Let a sign-in open the account of a user who is signed in. Raises NotInAllowedGroup,
-    LinkedElsewhere."""
+    """Link a sign-in at the provider to the account of the signed-in user. Raises
+    NotInAllowedGroup, LinkedElsewhere."""
     if not _is_allowed(services.settings.oidc, claims):
         raise NotInAllowedGroup
     with services.database.begin() as session:
@@ -75,7 +75,7 @@ def link(services: Services, user: User, claims: OidcClaims) -> None:
 def confirm(
     services: Services, signed_in: SignedIn, claims: OidcClaims, *, method: SignInMethod
 ) -> None:
-    """Note that the user of a session has proved again who they are. Raises LinkedElsewhere."""
+    """Record that the user of a session has authenticated again. Raises LinkedElsewhere."""
     with services.database.read() as session:
         row = identity_store.find_user(session, issuer=claims.issuer, subject=claims.subject)
         is_same = row is not None and row.id == signed_in.user.id
@@ -93,7 +93,7 @@ def is_linked(services: Services, user: User) -> bool:
 def unlink(
     services: Services, user: User, *, issuer: str, subject: str, keep: UUID | None = None
 ) -> None:
-    """Remove a link and end the sessions that began with it, but `keep`. Raises NotFound,
+    """Remove a link and end the sessions that began with it, except `keep`. Raises NotFound,
     OnlyWayIn."""
     with services.database.begin() as session:
         row = account_store.lock_user(session, user.id)
@@ -151,7 +151,7 @@ def _create_account(session: Session, settings: OidcSettings, claims: OidcClaims
 def _follow_groups(
     session: Session, settings: OidcSettings, row: UserRow, groups: frozenset[str]
 ) -> None:
-    """Give or take the role of an administrator, where the groups decide it."""
+    """Grant or remove the role of an administrator, if the settings let groups decide it."""
     if not settings.admins:
         return
     is_admin = not settings.admins.isdisjoint(groups)

@@ -1,7 +1,7 @@
 """The OpenID Connect provider: its discovery document, the code exchange, the tokens it signs.
 
-Authlib builds the requests and checks the claims, PyJWT checks signatures; what is downloaded has
-bounds and is cached (`provider_documents`).
+Authlib builds the requests and checks the claims, PyJWT checks signatures; downloads are limited
+and cached (`provider_documents`).
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ ALGORITHMS = frozenset(get_args(OutsideAlgorithm))
 
 LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout"
 _EXCHANGE_TIMEOUT_S = 5.0
-# An exchange holds a web thread while the provider thinks.
+# An exchange holds a web thread until the provider answers.
 _MAX_EXCHANGES = 4
 _MAX_SESSION_ID_CHARACTERS = 255
 _MAX_ID_TOKEN_CHARACTERS = 16 * 1024
-# Old enough to have crossed a slow network, young enough to remember every `jti` meanwhile.
+# Long enough for a slow network, short enough to remember every `jti` meanwhile.
 LOGOUT_TOKEN_LIFE_S = 300
 # `amr` values of RFC 8176 that say that more than one factor was used.
 _TWO_FACTOR_METHODS = frozenset({"mfa"})
@@ -115,7 +115,7 @@ class OidcProvider:
         return self._settings.issuer or ""
 
     def metadata(self) -> Metadata:
-        """Return the provider's description of itself. Raises ProviderUnavailable."""
+        """Return what is used of the provider's discovery document. Raises ProviderUnavailable."""
         try:
             return self._document.get()
         except IssuerUnavailable as error:
@@ -130,8 +130,8 @@ class OidcProvider:
         return True
 
     def begin(self, redirect_uri: str, *, again: bool = False) -> tuple[str, PendingSignIn]:
-        """Return the address to send the browser to, and what must come back from there. `again`
-        asks the provider not to rely on its own session. Raises ProviderUnavailable."""
+        """Return the address to send the browser to, and the secrets of the sign-in. `again` asks
+        the provider not to rely on its own session. Raises ProviderUnavailable."""
         pending = PendingSignIn(
             state=secrets.token_urlsafe(32),
             nonce=secrets.token_urlsafe(32),
@@ -149,7 +149,7 @@ class OidcProvider:
         return str(address), pending
 
     def finish(self, *, code: str, nonce: str, verifier: str, redirect_uri: str) -> OidcClaims:
-        """Exchange a code for an id token and verify that. Raises ProviderUnavailable,
+        """Exchange a code for an id token and verify it. Raises ProviderUnavailable,
         ProviderSignInFailed, ProviderGroupsMissing."""
         metadata = self.metadata()
         token = self._exchange(
@@ -299,8 +299,8 @@ class OidcProvider:
             raise ProviderUnavailable from error
 
     def _check_claims(self, token: str, claims: dict[str, Any], nonce: str) -> None:
-        """Check the claims that only id tokens have: `nonce`, `azp`, `auth_time`. `at_hash` is
-        not, since the access token is never used. Raises ValueError."""
+        """Check the claims that only id tokens have: `nonce`, `azp`, `auth_time`. `at_hash` is not
+        checked, since the access token is never used. Raises ValueError."""
         from authlib.oidc.core import CodeIDToken
         from joserfc.errors import JoseError
 
@@ -338,8 +338,8 @@ class OidcProvider:
         found: Any = claims
         for part in name.split("."):
             found = found.get(part) if isinstance(found, dict) else None
-        # Entra ID leaves out more than 200 groups and says so. Taking that for no group at all
-        # would silently take a role away, or lock a user out.
+        # Entra ID leaves out more than 200 groups and says so. Treating that as no group at all
+        # would silently remove a role, or lock a user out.
         elsewhere = claims.get("_claim_names")
         is_left_out = found is None and isinstance(elsewhere, dict) and name in elsewhere
         if is_left_out and (settings.admins or settings.allowed):
@@ -348,7 +348,7 @@ class OidcProvider:
 
 
 class _TokenEndpoint:
-    """The part of an HTTP session that Authlib's client needs, with our bounds."""
+    """The part of an HTTP session that Authlib's client needs, with the portal's limits."""
 
     def post(
         self, url: str, *, data: dict[str, str], headers: dict[str, str], auth: Any

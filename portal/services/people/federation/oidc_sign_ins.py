@@ -20,7 +20,7 @@ LIFE_S = 600
 
 
 def remember(services: Services, user: VerifiedUser, claims: OidcClaims) -> UUID:
-    """Keep what the provider said about a sign-in, so that it can end the session."""
+    """Store what the provider said about a sign-in, so that it can end the session."""
     with services.database.begin() as session:
         return sign_in_store.add_sign_in(
             session,
@@ -71,7 +71,7 @@ def end_by_logout_token(services: Services, token: str) -> None:
         claims = services.oidc.verify_logout_token(token)
     except ProviderSignInFailed as error:
         raise InvalidLogoutToken from error
-    # Remembered for longer than it is accepted, as clocks differ.
+    # Remembered for longer than it is accepted, because clocks differ.
     life_s = LOGOUT_TOKEN_LIFE_S + 3 * services.settings.jwt.leeway_s
     with services.database.begin() as session:
         if not _use_once(session, f"logout {claims.issuer} {claims.token_id}", life_s=life_s):
@@ -87,7 +87,7 @@ def end_sessions(
     sid: str | None = None,
     keep: UUID | None = None,
 ) -> None:
-    """End the sessions of a subject, or of a session at the provider, but `keep`."""
+    """End the sessions of a subject, or of a session at the provider, except `keep`."""
     for session_id in sign_in_store.take_sessions(session, issuer=issuer, subject=subject, sid=sid):
         if session_id == keep:
             continue
@@ -102,7 +102,7 @@ def end_sessions(
 
 
 def delete_expired(services: Services) -> None:
-    """Delete sign-ins that led nowhere or whose session has ended."""
+    """Delete sign-ins that were not completed or whose session has ended."""
     begun_before = datetime.now(UTC) - timedelta(seconds=2 * LIFE_S)
     with services.database.begin() as session:
         sign_in_store.delete_old(session, begun_before=begun_before)

@@ -1,7 +1,7 @@
 """Accounts that tokens of an external issuer belong to.
 
 An account is linked to an issuer and a subject, by an administrator or by a first sign-in at the
-OpenID Connect provider. Names decide nothing: “admin” elsewhere is not “admin” here.
+OpenID Connect provider. Names are not compared: “admin” elsewhere is not “admin” here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from portal.store.session import Session
 
 
 def admit(session: Session, claims: OutsideClaims) -> LiveToken:
-    """Return the row of a verified token, made at its first use. Raises InvalidToken,
+    """Return the row of a verified token, creating it at the first use. Raises InvalidToken,
     UnknownSubject."""
     user = identity_store.find_user(session, issuer=claims.issuer, subject=claims.subject)
     if user is None:
@@ -40,7 +40,7 @@ def admit(session: Session, claims: OutsideClaims) -> LiveToken:
         )
         audit.record(session, AuditEvent.SIGN_IN, user, by="outside_token", issuer=claims.issuer)
         found = token_store.find_live_token(session, claims.token_id)
-    # Its row is another's when the subject was linked again since the token was first used.
+    # The row belongs to another user if the subject was linked again since the token's first use.
     if found is None or found.user_id != user.id:
         raise InvalidToken
     return found

@@ -76,13 +76,13 @@ def _verify(services: Services, outside: OutsideIssuerSettings, token: str) -> d
 
 def _token_id(token: str) -> UUID:
     """Return the key of a token's row, derived from what is signed: a signature can be written in
-    several ways, and an ended token must not come back in another."""
+    several ways, and an ended token must not come back with another."""
     signed, _, _ = token.rpartition(".")
     return UUID(bytes=hashlib.sha256(signed.encode()).digest()[:16])
 
 
 def _scopes(claims: dict[str, Any]) -> frozenset[Scope]:
-    """Return the scopes in the claim that are ours; all of the user's without the claim."""
+    """Return the portal's scopes in the claim; all scopes without the claim."""
     claim = claims.get("scope", claims.get("scp"))
     if claim is None:
         return frozenset(SCOPES)

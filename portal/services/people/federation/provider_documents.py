@@ -16,11 +16,11 @@ import structlog
 
 from portal.errors import IssuerUnavailable
 
-# Refreshed after this long, so that a withdrawn key or a moved address stops counting.
+# Refreshed after this long, so that a withdrawn key or a moved address is no longer used.
 _FRESH_S = 300.0
-# How long a copy serves while the provider cannot be reached.
+# How long a copy is used while the provider cannot be reached.
 _USABLE_S = 24 * 3600.0
-# Between two refreshes: made-up key names must not turn the portal into a load on the provider.
+# Between two refreshes: made-up key ids must not make the portal flood the provider.
 _PAUSE_S = 60.0
 _PAUSE_WITHOUT_COPY_S = 5.0
 _TIMEOUT_S = 2.0
@@ -90,7 +90,8 @@ class CachedDocument(Generic[T]):
         return copy
 
     def _start_loading(self) -> threading.Event | None:
-        """Return the event that ends the load in progress; None if it is too soon for another."""
+        """Start a load if none is in progress, and return the event of its end; None if it is too
+        soon for another."""
         with self._lock:
             if self._loading is not None:
                 return self._loading

@@ -32,8 +32,8 @@ def verify(
     lists, IssuerUnavailable."""
     header = jwt.get_unverified_header(token)
     algorithm = str(header.get("alg"))
-    # Checked before a key is looked for. What else a header says of keys (`jku`, `jwk`, `x5u`,
-    # `x5c`) never counts.
+    # Checked before looking for a key. Other fields of a header that name keys (`jku`, `jwk`,
+    # `x5u`, `x5c`) are never used.
     if algorithm not in algorithms:
         raise ValueError("algorithm")
     key = keys.find(header.get("kid"), algorithm)
@@ -52,7 +52,7 @@ def verify(
 
 
 def check_subject(subject: str) -> str:
-    """Return an identifier as it is: never trimmed, folded or normalised, since it is an identity.
+    """Return an identifier unchanged: never trimmed, folded or normalised, since it is an identity.
     Raises ValueError."""
     if not 1 <= len(subject) <= _MAX_SUBJECT_CHARACTERS:
         raise ValueError("length of the subject")

@@ -36,9 +36,9 @@ MAX_FAILURES_OF_SIGN_IN = 5
 # attacker who has the password passes with a chance of about 3 %.
 _FAILURE_LIMITS = ((10, timedelta(hours=1)), (30, timedelta(days=1)))
 _MAX_WINDOW_LENGTH = timedelta(days=1)
-# Proof that does not come from the password: second steps are the provider's, or the operator's.
+# Methods without a password: second steps are up to the provider, or to the operator.
 _EXEMPT = {SignInMethod.OIDC_MFA, SignInMethod.OPERATOR}
-# Of a provider that did not say that it asked for two factors, one is assumed.
+# A provider that did not report two factors is assumed to have checked one.
 _FIRST_FACTORS = {SignInMethod.PASSWORD, SignInMethod.OIDC}
 
 
@@ -46,7 +46,7 @@ has_any = reading(factor_store.has_second_factor)
 
 
 def load(services: Services, user_id: UUID) -> SecondFactors:
-    """Load what a user has set up."""
+    """Return the second factors that a user has set up."""
     with services.database.read() as session:
         row = factor_store.find_totp(session, user_id)
         return SecondFactors(
@@ -73,14 +73,14 @@ def users_with_any(services: Services, user: User) -> frozenset[UUID]:
 
 
 def require_second_step(session: Session, user_id: UUID, methods: Iterable[SignInMethod]) -> None:
-    """Refuse a session that rests on one factor alone where the account asks for more. Raises
+    """Refuse a session that rests on one factor if the account has a second one. Raises
     SecondFactorRequired."""
     if set(methods) <= _FIRST_FACTORS and factor_store.has_second_factor(session, user_id):
         raise SecondFactorRequired
 
 
 def is_required(settings: Settings, *, is_admin: bool) -> bool:
-    """Return whether the settings ask such an account for a second factor."""
+    """Return whether the settings require a second factor for such an account."""
     required = settings.sign_in.require_second_factor
     return required == "everyone" or (required == "administrators" and is_admin)
 
@@ -91,9 +91,9 @@ def check_code(
     """Accept a code of the authenticator app, or a recovery code, once.
 
     `sign_in` is the pending sign-in that the code belongs to. Wrong codes are counted for it, and
-    for the user and the method, so that starting again gains nothing and one method that is
-    guessed at does not close the other. Raises WrongSecondFactor, SecondFactorLocked,
-    SignInExpired, TotpUnreadable.
+    for the user and the method, so that starting again gains nothing, and guessing at one method
+    does not lock the other. Raises WrongSecondFactor, SecondFactorLocked, SignInExpired,
+    TotpUnreadable.
     """
     code = unicodedata.normalize("NFKC", code).strip()
     if not code:
@@ -102,7 +102,7 @@ def check_code(
     method = FactorMethod.TOTP if is_number else FactorMethod.RECOVERY_CODE
     sign_in_sha256 = hashlib.sha256(sign_in.encode()).digest() if sign_in else None
     with services.database.begin() as session:
-        # Held to the end: of several attempts at once each sees what the others added.
+        # Locked to the end, so that each of several attempts at once sees the others' failures.
         user = account_store.lock_user(session, user_id)
         if user is None:
             raise WrongSecondFactor
@@ -114,7 +114,7 @@ def check_code(
             error = unreadable
         if isinstance(error, WrongSecondFactor):
             _note_failure(session, user, method, sign_in_sha256)
-    # Raised outside the transaction: inside, it would take the failure back.
+    # Raised outside the transaction: inside, it would roll the failure back.
     if error is not None:
         raise error
     return SignInMethod(method.value)

@@ -81,7 +81,7 @@ def finish_registration(
     credential: str,
     name: str,
 ) -> tuple[str, ...]:
-    """Store a new passkey. Return new recovery codes, or none where the user has some. Raises
+    """Store a new passkey. Return new recovery codes, or none if the user has some. Raises
     PasskeyRefused, InvalidInput, Conflict."""
     name = accounts.check_name(name)
     _spend(services, challenge, user.id)
@@ -118,7 +118,7 @@ def begin_sign_in(
     services: Services, site: RelyingParty, user_id: UUID | None
 ) -> tuple[str, Challenge]:
     """Return the options for `navigator.credentials.get()` as JSON, and their challenge. Without a
-    user the passkey is all there is, so the authenticator has to verify the user."""
+    user the passkey is the only factor, so the authenticator has to verify the user."""
     challenge = _challenge(user_id)
     known: list[PasskeyRow] = []
     if user_id is not None:
@@ -145,8 +145,8 @@ def finish_sign_in(
     credential: str,
     user_id: UUID | None,
 ) -> VerifiedUser:
-    """Return the user whose passkey answered the challenge. `user_id` is the user who typed a
-    password before, if any. Raises PasskeyRefused."""
+    """Return the user whose passkey answered the challenge. `user_id` is the user who has already
+    entered a password, if any. Raises PasskeyRefused."""
     _spend(services, challenge, user_id)
     parsed = _run_checked(lambda: parse_authentication_credential_json(credential))
     with services.database.begin() as session:

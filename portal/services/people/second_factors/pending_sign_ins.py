@@ -1,8 +1,8 @@
 """Pending sign-ins: the password was right, the second factor is still missing.
 
-The state is signed, good for some minutes, and no session: it opens nothing. The browser keeps it
-in a cookie that scripts cannot read, so a second factor counts only in the browser that sent the
-password.
+The state is signed and valid for some minutes, but not a session: it gives no access. The browser
+keeps it in a cookie that scripts cannot read, so a second factor counts only in the browser that
+sent the password.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class PendingSignIn:
 def begin(services: Services, user: VerifiedUser, *, methods: Sequence[SignInMethod]) -> str:
     """Return the signed state of a sign-in that needs another method."""
     used = [method.value for method in methods]
-    # The last field tells sign-ins of the same second apart: wrong codes are counted for each.
+    # The last field distinguishes sign-ins in the same second: wrong codes are counted for each.
     fields = [str(user.id), user.name, user.credentials, used, secrets.token_hex(8)]
     return _serializer(services).dumps(fields)
 

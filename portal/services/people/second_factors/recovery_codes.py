@@ -18,7 +18,7 @@ from portal.store.session import Session
 COUNT = 10
 _BYTES = 10
 CHARACTERS = 16
-"""Of base32: 80 bits, so that a plain digest is enough to store."""
+"""In base32: 80 bits, so that a plain digest is enough to store."""
 _GROUP = 4
 
 
@@ -32,7 +32,7 @@ def make(session: Session, user_id: UUID) -> tuple[str, ...]:
 
 
 def ensure(session: Session, user_id: UUID) -> tuple[str, ...]:
-    """Make codes for a user who has none left; return them, or nothing."""
+    """Create codes for a user who has none left and return them; return none otherwise."""
     if factor_store.count_recovery_codes(session, user_id):
         return ()
     return make(session, user_id)
@@ -45,7 +45,7 @@ def delete_if_unneeded(session: Session, user_id: UUID) -> None:
 
 
 def replace(services: Services, user: User) -> tuple[str, ...]:
-    """Make ten new codes; the old ones stop working. Raises Conflict without a second factor."""
+    """Create ten new codes; the old ones stop working. Raises Conflict without a second factor."""
     with services.database.begin() as session:
         account_store.lock_user(session, user.id)
         if not factor_store.has_second_factor(session, user.id):

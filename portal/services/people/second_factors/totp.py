@@ -27,14 +27,15 @@ _TOLERATED_STEPS = 1
 
 @dataclass(frozen=True, slots=True)
 class Enrolment:
-    """A secret that is not confirmed yet, as text and as the address that QR codes carry."""
+    """A secret that is not confirmed yet, as text and as the URI for a QR code."""
 
     secret: str
     uri: str
 
 
 def begin(services: Services, user: User) -> Enrolment:
-    """Make a new secret, in place of one that was never confirmed. Raises Conflict."""
+    """Create a new secret, in place of one that was never confirmed. Raises Conflict if an app is
+    set up."""
     secret = pyotp.random_base32()
     with services.database.begin() as session:
         sealed = sealing.seal(services, secret.encode())
@@ -61,8 +62,8 @@ def _enrolment(user: User, secret: str) -> Enrolment:
 
 
 def confirm(services: Services, user: User, code: str) -> tuple[str, ...]:
-    """Turn the enrolment into a second factor by its first code. Return new recovery codes, or
-    none where the user has some. Raises WrongSecondFactor, NotFound."""
+    """Turn the enrolment into a second factor, given its first code. Return new recovery codes, or
+    none if the user has some. Raises WrongSecondFactor, NotFound."""
     with services.database.begin() as session:
         account_store.lock_user(session, user.id)
         row = factor_store.find_totp(session, user.id)
@@ -76,8 +77,8 @@ def confirm(services: Services, user: User, code: str) -> tuple[str, ...]:
 
 
 def accept_code(services: Services, row: TotpRow, code: str) -> bool:
-    """Return whether a code is right and newer than the last accepted one, which it then becomes.
-    The caller holds the user's lock. Raises TotpUnreadable."""
+    """Return whether a code is right and newer than the last accepted one; if so, record it as
+    accepted. The caller holds the user's lock. Raises TotpUnreadable."""
     try:
         secret = sealing.unseal(services, row.sealed_secret).decode()
     except sealing.Unreadable as error:

@@ -23,8 +23,8 @@ def correct(
     *,
     threshold: float,
 ) -> Correction | None:
-    """Return the whole query with corrected spelling, None where nothing changes. Words in `seen`
-    are not looked up, and replacements are at least `threshold` similar."""
+    """Return the whole query with corrected spelling, None if nothing changes. Words in `seen` are
+    not looked up, and replacements are at least `threshold` similar."""
     # Words in title operators are looked up in titles.
     plain = "" if parsed.is_of_titles else parsed.text
     text = spelling.correct(searchable, plain, seen, threshold=threshold)

@@ -50,7 +50,7 @@ _Choice = tuple[int, bool, int, Word]
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a search has found already: words of the query as found, and texts."""
+    """What a search has already found: words of the query as they occur in hits, and texts."""
 
     words: Sequence[str] = ()
     texts: Sequence[str] = ()
@@ -82,7 +82,7 @@ def correct(
     *,
     threshold: float = 0.0,
 ) -> Correction | None:
-    """Return the query with unknown words replaced by the nearest known ones, None where there is
+    """Return the query with unknown words replaced by the nearest known ones, None if there is
     nothing to replace. Works without the keyword index. Words in `seen` are known. Replacements are
     at least `threshold` similar."""
     suspects = _doubtful(parsed_text, seen)
@@ -95,8 +95,8 @@ def correct_titles(
     *,
     threshold: float = 0.0,
 ) -> Correction | None:
-    """Return the titles that a query names, one per line, with words that no title has replaced by
-    the nearest that one has; None where there is nothing to replace."""
+    """Return the titles that a query names, one per line, with each word that is in no title
+    replaced by the nearest word that is in one; None if there is nothing to replace."""
     lines = "\n".join(titles)
     suspects = [suspect._replace(in_title=True) for suspect in suspects_of(lines)]
     return _corrected(searchable, lines, suspects, threshold=threshold)
@@ -188,7 +188,7 @@ def _chosen(
 def _chosen_in_context(
     searchable: SearchableWords, candidates: Mapping[Suspect, list[Word]]
 ) -> dict[Suspect, Word]:
-    """Choose Chinese words by what stands beside them."""
+    """Choose Chinese words by the characters beside them."""
     chosen: dict[Suspect, Word] = {}
     for suspect, words in candidates.items():
         known = _visible(searchable, suspect, words)

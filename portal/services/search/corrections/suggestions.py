@@ -11,12 +11,12 @@ from portal.services.search.plan import SearchPlan
 from portal.store.search.selection.enabled import EnabledSet
 from portal.store.search.word_counts import SearchableWords
 
-# Suggestions are made for up to this many unknown words among found ones, and for queries of up to
-# this many words: in longer queries the other words find the results, and an unknown word is mostly
-# right. If no word is found at all, up to `_SHORT` unknown words may be slips.
+# Suggestions are made for up to `_MAX_SLIPS` unknown words among found ones, and for queries of up
+# to `_SHORT` words: in longer queries the other words find the results, and an unknown word is
+# usually right. If no word is found at all, up to `_SHORT` unknown words may be slips.
 _MAX_SLIPS = 1
 _SHORT = 4
-# Up to this many chunks are read faster than the index of words of all.
+# Up to this many chunks are read faster than the word index of all chunks.
 _FEW_CHUNKS = 500
 
 
@@ -27,8 +27,8 @@ def suggest(
     found: Found,
     enabled: EnabledSet | None,
 ) -> Correction | None:
-    """Return a suggestion where words of the query are in no chunk. Looking for spellings can take
-    longer than the search itself; usually all words are among the hits."""
+    """Return a suggestion if words of the query are in no chunk. Looking for spellings can take
+    longer than the search itself, so it is skipped if all words are among the hits, as is usual."""
     request, parsed = plan.request, plan.parsed
     is_for_program = request.as_shown and request.mode is SearchMode.HYBRID
     if request.fuzzy or request.mode is SearchMode.VECTOR or is_for_program:
@@ -55,7 +55,7 @@ def suggest(
 
 
 def _few_jobs(plan: SearchPlan, enabled: EnabledSet | None) -> str | None:
-    """Return all jobs whose chunks count for the user, where these are few."""
+    """Return all jobs whose chunks are enabled for the user, if these are few."""
     narrowing = plan.legs.scope.narrowing
     is_all = not (narrowing.documents or narrowing.chunks)
     if enabled is None or enabled.chunk_count > _FEW_CHUNKS or enabled.of_chunks or not is_all:

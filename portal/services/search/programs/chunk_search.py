@@ -66,8 +66,8 @@ def by_meaning(
 def each_by_meaning(
     services: Services, user: User, queries: Iterable[SemanticQuery]
 ) -> Iterator[FoundChunks | None]:
-    """Find chunks for each of several queries, in their order, within the time of one search. A
-    query that had no turn, or too short a one, gives None. Raises the errors of `engine.search`,
+    """Find chunks for each of several queries, in their order, within the time of one search.
+    Yields None for a query that got no time, or too little. Raises the errors of `engine.search`,
     Unavailable also when the first query alone uses up the time."""
     deadline = Deadline.within(services.settings.search.statement_timeout_s)
     is_first = True
@@ -113,7 +113,7 @@ def by_words(
 
 
 def by_both(services: Services, user: User, query: HybridQuery) -> FoundChunks:
-    """Find the best chunks by the fusion of both. Raises the errors of `engine.search`."""
+    """Find the best chunks by fusing meaning and words. Raises the errors of `engine.search`."""
     request = replace(
         _request(services, query.text, query.top_k, SearchMode.HYBRID, query.within),
         fusion=query.fusion,
@@ -126,7 +126,7 @@ def by_both(services: Services, user: User, query: HybridQuery) -> FoundChunks:
 
 
 def _weights(services: Services, query: HybridQuery) -> Weights | None:
-    """Return the weights of a query; where it has only one, the other is the configured one."""
+    """Return the weights of a query; if it has only one, the other is the configured one."""
     vector, text = query.vector_weight, query.text_weight
     if vector is None and text is None:
         return None
@@ -194,7 +194,7 @@ def _request(
 def _found(
     services: Services, user: User, request: SearchRequest, outcome: SearchOutcome
 ) -> FoundChunks:
-    """Return the hits with their chunks, skipping those that no longer count."""
+    """Return the hits with their chunks, skipping those that are no longer enabled."""
     ids = [hit.chunk_id for hit in outcome.hits]
     with services.database.begin() as session:
         chunks = job_chunks.read_found(session, user, request.conversation_id, ids)

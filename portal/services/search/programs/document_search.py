@@ -1,7 +1,7 @@
 """Document search: each document once, by its best chunk, with a reproducible score.
 
 ``final_score`` is exactly the weighted sum of the ``text_score`` and ``vec_score`` of the same hit.
-ADR 14 says why not all chunks of a document are shown.
+ADR 14 explains why not all chunks of a document are shown.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def search(
     services: Services, user: User, query: str, *, limit: int, weights: Weights,
     scope: AskScope | None = None,
 ) -> DocumentsFound:  # fmt: skip
-    """Return the `limit` best documents that are searchable for a user; fewer where no more match
-    by word or meaning.
+    """Return the `limit` best documents that are searchable for a user; fewer if no more match by
+    word or meaning.
 
     The query is plain text: SQL, markup and search operators are searched for literally. Raises
     InvalidInput for an empty query or weights that add up to nothing, and the errors of

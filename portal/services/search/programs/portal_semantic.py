@@ -46,8 +46,8 @@ def semantic_search(
     scope: AskScope | None = None,
 ) -> SemanticOutcome:
     """Return the best chunks among those that the user may see and has switched on, as
-    `SemanticSearch.search` does. The query is plain text. Raises VectorStoreDisabled,
-    NotFound for what the user may not see in the scope, EmbedderUnavailable, Unavailable."""
+    `SemanticSearch.search` does. The query is plain text. Raises VectorStoreDisabled, NotFound for
+    what the user may not see in the scope, EmbedderUnavailable, Unavailable."""
     if not services.settings.vector_store_enabled:
         raise VectorStoreDisabled
     is_hybrid = status(services).is_enabled
@@ -94,7 +94,7 @@ def semantic_search(
 
 
 def status(services: Services) -> HybridStatus:
-    """Return whether searches are hybrid right now, and why not where they should be."""
+    """Return whether searches are hybrid right now, and why not if they should be."""
     with services.database.ranking_words(), services.database.driver() as reader:
         keywords = keyword_index.read_state(reader, wanted=services.settings.search.keyword_backend)
     is_requested = services.settings.hybrid_semantic_search

@@ -59,7 +59,7 @@ class SemanticSearch:
 
     @property
     def status(self) -> HybridStatus:
-        """Return whether words are searched now: an index of words may come and go."""
+        """Return whether searches are hybrid now: a keyword index may come and go."""
         wanted = self._wants_hybrid
         reason = self._backend.why_no_sparse() if wanted else None
         return HybridStatus(self._backend.name, wanted, wanted and reason is None, reason)
@@ -191,8 +191,8 @@ _announced: dict[str, HybridStatus] = {}
 
 
 def announce(status: HybridStatus, *, is_intended: bool = False) -> None:
-    """Log how a backend is searched, once and again whenever that changes. Warns where hybrid
-    search is unavailable, unless PostgreSQL is configured not to rank keywords beside meaning."""
+    """Log how a backend is searched, once and again whenever that changes. Warns if hybrid search
+    is unavailable, unless PostgreSQL is configured not to rank keywords beside meaning."""
     if _announced.get(status.backend) == status:
         return
     _announced[status.backend] = status

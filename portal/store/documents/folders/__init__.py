@@ -1,9 +1,9 @@
 """The tree of folders, of which each user sees a part.
 
-A shared folder is visible to all, a folder for members to its members, a private one to its owner
-and administrators. Everything below a folder for members is for its members only. A folder whose
-parent is hidden from a user is at the top for that user. Writers take one lock, so that two moves
-cannot make a cycle.
+A shared folder is visible to all users, a members-only folder to its members, a private one to its
+owner and administrators. Everything below a members-only folder is only for its members. A folder
+whose parent is hidden from a user is at the top for that user. Writers share one lock, so that two
+moves cannot make a cycle.
 """
 
 from __future__ import annotations
@@ -141,8 +141,9 @@ def find_folder(session: Session, user: User, folder_id: UUID) -> Folder | None:
 
 
 def _rights(session: Session, user: User, folder: FolderRow, can_add: bool) -> tuple[bool, bool]:
-    """Return whether a user may change a visible folder, and who sees it. Owners of a folder above
-    may change it too, unless there is a gate between. Only keepers change who passes a gate."""
+    """Return whether a user may change a visible folder, and whether they may change who sees it.
+    Owners of a folder above may change it too, unless there is a gate in between. Only keepers and
+    administrators may change who passes a gate."""
     kept = literal(folder.gate_id).in_(gates_of(user, FolderRole.KEEPER))
     if user.is_admin or (folder.gate_id and session.scalar(select(kept))):
         return True, True
@@ -256,7 +257,7 @@ def hold(session: Session, folder_id: UUID | None) -> UUID | None:
 
 
 def lock_below(session: Session, folder_id: UUID) -> None:
-    """Lock a folder and all below it against documents that would be moved there."""
+    """Lock a folder and all below it, so that no documents are moved there."""
     ids = select(ids_below(folder_id).c.id)
     session.execute(
         select(FolderRow.id).where(FolderRow.id.in_(ids)).order_by(FolderRow.id).with_for_update()
@@ -301,9 +302,9 @@ def find_named(
     owner_id: UUID | None,
     other_than: UUID | None = None,
 ) -> UUID | None:
-    """Return the folder of this name in a parent: among the owner's private ones, or the others
-    that the user sees. Names of hidden folders count as free, or they would show that these
-    exist."""
+    """Return the folder with this name in a parent, among the owner's private folders or, for other
+    visibilities, the other folders that the user sees. Names of hidden folders count as free, since
+    a refusal would reveal that they exist."""
     is_private = FolderRow.visibility == Visibility.PRIVATE.value
     if visibility == Visibility.PRIVATE:
         is_alike = and_(is_private, FolderRow.owner_id == owner_id)
@@ -329,7 +330,8 @@ def add_folder(session: Session, row: FolderRow) -> UUID:
 
 
 def trash_documents(session: Session, user: User, folder_id: UUID) -> int:
-    """Move the documents in a folder and below that the user may change to the trash."""
+    """Move to the trash the documents in a folder and below that the user may change; return how
+    many."""
     below = ids_below(folder_id)
     trashed = session.execute(
         update(DocumentRow)
@@ -346,8 +348,8 @@ def trash_documents(session: Session, user: User, folder_id: UUID) -> int:
 
 
 def close_trash(session: Session, folder_id: UUID) -> list[tuple[UUID, str]]:
-    """Make documents in the trash private that are behind a gate at or below a folder, which is to
-    be deleted; return their ids and titles. Restored, they would be open to more users."""
+    """Make private the trashed documents behind a gate at or below a folder that will be deleted;
+    return their ids and titles. Otherwise they would be open to more users once restored."""
     below = ids_below(folder_id)
     is_behind = DocumentRow.gate_id.in_(select(below.c.id))
     closed = session.execute(
@@ -365,7 +367,8 @@ def close_trash(session: Session, folder_id: UUID) -> list[tuple[UUID, str]]:
 
 
 def remove_folder(session: Session, folder_id: UUID, *, into: UUID | None) -> None:
-    """Delete a folder and all below it; their documents move `into` another or out of folders."""
+    """Delete a folder and all below it; their documents move `into` another, or out of all
+    folders."""
     below = ids_below(folder_id)
     session.execute(
         update(DocumentRow)
@@ -381,7 +384,7 @@ def remove_folder(session: Session, folder_id: UUID, *, into: UUID | None) -> No
 
 
 def keep_gates(session: Session, user: User, folder_id: UUID, *, into: UUID | None) -> None:
-    """Move folders for members below a folder out of it, unless the user is one of their keepers
+    """Move members-only folders below a folder out of it, unless the user is one of their keepers
     and so may open them to others."""
     if user.is_admin:
         return
@@ -400,7 +403,7 @@ def keep_gates(session: Session, user: User, folder_id: UUID, *, into: UUID | No
 
 
 def hand_over(session: Session, owner_id: UUID, new_owner_id: UUID) -> None:
-    """Give a user's folders to another, who is no longer listed as a member of them."""
+    """Give a user's folders to another user, who is removed from their members."""
     owned = select(FolderRow.id).where(FolderRow.owner_id == owner_id)
     session.execute(
         delete(FolderMemberRow).where(

@@ -54,8 +54,8 @@ def audience(
     session: Session, user: User, gate_ids: Collection[UUID], *, shareable: UUID | None
 ) -> dict[UUID, set[tuple[str, UUID]]]:
     """Return who passes each gate: the ids of users, each with their own name or that of the group
-    by which they pass. Leaves out administrators, who pass every gate, closed accounts, and gates
-    that the user does not pass and whose members they may not know. The folder `shareable` is
+    through which they pass. Leaves out administrators, who pass every gate, closed accounts, and
+    gates that the user does not pass, whose members they may not know. The folder `shareable` is
     included, whether or not it is a gate: the user may share it."""
     is_known = or_(FolderRow.id == shareable, FolderRow.id.in_(gates_of(user)))
     if user.is_admin:
@@ -97,7 +97,7 @@ def set_member(
 
 
 def remove_member(session: Session, folder_id: UUID, member_id: UUID) -> bool:
-    """Return whether there was such a member."""
+    """Remove a member; return whether there was one."""
     removed = session.execute(
         delete(FolderMemberRow)
         .filter_by(folder_id=folder_id, member_id=member_id)

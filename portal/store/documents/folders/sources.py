@@ -69,8 +69,7 @@ def find_source(session: Session, folder_id: UUID, *, is_due: bool = False) -> F
 
 
 def list_due(session: Session, kinds: Sequence[str]) -> Sequence[UUID]:
-    """Return the folders whose sources of these kinds have to be read now, the longest due
-    first."""
+    """Return the folders whose sources of these kinds have to be read now, longest due first."""
     due = select(FolderSourceRow.folder_id).where(
         FolderSourceRow.due_at <= func.now(), FolderSourceRow.kind.in_(kinds)
     )
@@ -78,8 +77,8 @@ def list_due(session: Session, kinds: Sequence[str]) -> Sequence[UUID]:
 
 
 def take_turn(session: Session, host: str, delay_s: float) -> float:
-    """Reserve the next request to a host, that long after the one before; return how many seconds
-    to wait for it."""
+    """Reserve the next request to a host, `delay_s` after the previous one; return the seconds to
+    wait for it."""
     now = func.clock_timestamp()
     delay = func.make_interval(0, 0, 0, 0, 0, 0, delay_s)
     # Caps the wait, which would be too long after the clock was set back.
@@ -103,9 +102,9 @@ def set_source(
     is_list: bool = False,
     may_act_for_others: bool = False,
 ) -> None:
-    """Tie a folder to a source that is due at once, and forget what was known of another one,
-    unless it is the owner's same list with other entries: what is no longer listed goes to the
-    trash of its owner. With `may_act_for_others` another user's list stays theirs."""
+    """Give a folder a source that is due at once. Items of an earlier source are forgotten, unless
+    it is the owner's same list with other entries: what is no longer listed then goes to its
+    owner's trash. With `may_act_for_others` another user's list stays theirs."""
     row = session.get(FolderSourceRow, folder_id, with_for_update=True)
     is_own = row is not None and (row.owner_id == owner_id or may_act_for_others)
     if row is not None and row.kind == kind and is_list and is_own:
@@ -123,7 +122,7 @@ def set_source(
 
 
 def set_due(session: Session, folder_id: UUID) -> bool:
-    """Let a source be read now; return whether there is one."""
+    """Make a source due now; return whether there is one."""
     changed = session.execute(
         update(FolderSourceRow)
         .where(FolderSourceRow.folder_id == folder_id)
@@ -134,7 +133,7 @@ def set_due(session: Session, folder_id: UUID) -> bool:
 
 
 def remove_source(session: Session, folder_id: UUID) -> bool:
-    """Untie a folder; return whether it was tied."""
+    """Remove the source of a folder; return whether it had one."""
     removed = session.execute(
         delete(FolderSourceRow)
         .where(FolderSourceRow.folder_id == folder_id)
@@ -157,7 +156,7 @@ def hand_over(session: Session, owner: User, new_owner_id: UUID) -> None:
 
 
 def finish(session: Session, folder_id: UUID, run: SyncRun) -> None:
-    """Keep the outcome of a run, and set when the next one is due."""
+    """Store the outcome of a run, and set when the next one is due."""
     forgotten = func.now() - timedelta(days=1)
     session.execute(delete(SourceHostRow).where(SourceHostRow.free_at < forgotten))
     every = func.make_interval(0, 0, 0, 0, 0, FolderSourceRow.every_minutes)
@@ -168,7 +167,7 @@ def finish(session: Session, folder_id: UUID, run: SyncRun) -> None:
         .values(last_run_at=func.now(), last_run=outcome, due_at=func.now() + every)
         .returning(FolderSourceRow.last_run_at)
     )
-    if ended is None or not run.has_changed:  # The folder was untied meanwhile, or nothing changed.
+    if ended is None or not run.has_changed:  # The source was removed, or nothing changed.
         return
     session.add(SourceRunRow(folder_id=folder_id, ran_at=ended, outcome=outcome))
     session.flush()
@@ -182,8 +181,8 @@ def finish(session: Session, folder_id: UUID, run: SyncRun) -> None:
 
 
 def list_runs(session: Session, folder_id: UUID) -> list[PastRun]:
-    """Return the last runs that changed something, the newest first, without what they refused: a
-    reason may name a document that was hidden or purged since."""
+    """Return the last runs that changed something, newest first, without the files they refused: a
+    reason may name a document that has since been hidden or purged."""
     rows = session.execute(
         select(SourceRunRow.ran_at, SourceRunRow.outcome)
         .filter_by(folder_id=folder_id)
@@ -208,8 +207,8 @@ def list_items(session: Session, folder_id: UUID) -> dict[str, KnownItem]:
 def save_item(
     session: Session, folder_id: UUID, item: SourceItem, document_id: UUID | None
 ) -> None:
-    """Remember a file that is in the portal, or whose document was purged, unless the
-    folder was untied meanwhile."""
+    """Remember a file that is in the portal, or whose document was purged, unless the folder's
+    source was removed meanwhile."""
     tied = select(FolderSourceRow.folder_id).where(FolderSourceRow.folder_id == folder_id)
     if session.scalar(tied.with_for_update(read=True)) is None:
         return

@@ -1,1 +1,1 @@
-"""SQL of ingestion: jobs, their queue and files, and what is to be read or analysed again."""
+"""SQL of ingestion: jobs, their queue and files, and texts to read or analyse again."""

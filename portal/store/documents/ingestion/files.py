@@ -94,7 +94,8 @@ def find_original(session: Session, document_id: UUID) -> Original | None:
 def find_newest_original(
     session: Session, document_id: UUID, *first: ColumnElement[Any]
 ) -> Original | None:
-    """Return the last uploaded file, whether or not it could be read; `first` is sorted before."""
+    """Return the last uploaded file, whether or not it could be read; sort by `first` before the
+    time of the upload."""
     row = session.execute(
         _originals()
         .where(JobRow.document_id == document_id)
@@ -131,7 +132,7 @@ def _to_original(row: Any) -> Original:
 
 
 def read_part(session: Session, file_id: UUID, part_index: int) -> bytes | None:
-    """Return one part, None past the last."""
+    """Return one part; None after the last one."""
     return session.scalar(
         select(StoredFilePartRow.data).filter_by(file_id=file_id, part_index=part_index)
     )

@@ -25,8 +25,8 @@ def find(session: Session, *, user_id: UUID, key: str, life: timedelta) -> Idemp
 
 
 def claim(session: Session, *, user_id: UUID, key: str, body_sha256: str) -> None:
-    """Claim an unanswered key. Replaces an expired key, and one whose process died before it
-    answered."""
+    """Claim a key, without an answer yet. Replaces an expired key, and one whose process died
+    before it answered."""
     values = {"body_sha256": body_sha256, "response": null(), "created_at": func.now()}
     session.execute(
         insert(IdempotencyKeyRow)

@@ -28,7 +28,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """An existing document with some content."""
+    """An existing document with one of the contents."""
 
     document_id: UUID
     status: DocumentStatus
@@ -38,8 +38,8 @@ class Present:
 def find_contents(
     session: Session, *, owner_id: UUID, hashes: Collection[str], visibility: Visibility
 ) -> dict[str, Present]:
-    """Return an owner's documents that have these contents, by sha256. Includes failed documents.
-    Of several, the one with the requested visibility is returned."""
+    """Return an owner's documents that have these contents, by sha256. Of several, prefers one that
+    did not fail, then one with the requested visibility."""
     rows = session.execute(
         select(DocumentRow.sha256, DocumentRow.id, DocumentRow.status, DocumentRow.visibility)
         .ext(distinct_on(DocumentRow.sha256))

@@ -73,7 +73,7 @@ def find_document_of(session: Session, user: User, job_id: UUID) -> UUID | None:
 def list_chunks(
     session: Session, job_id: UUID, *, order: ChunkOrder, descending: bool, limit: int, offset: int
 ) -> tuple[tuple[JobChunk, ...], int]:
-    """Return chunks of a job in this order, and their total number."""
+    """Return a page of a job's chunks in this order, and their total number."""
     of_job = DocumentChunkRow.job_id == job_id
     total = session.scalar(select(func.count()).select_from(DocumentChunkRow).where(of_job)) or 0
     # The index is unique in a job, so pages neither overlap nor leave gaps.
@@ -102,7 +102,7 @@ def find_searched(session: Session, user: User, chunk_id: UUID) -> JobChunk | No
 def read_found(
     session: Session, user: User, conversation_id: UUID | None, chunk_ids: Sequence[UUID]
 ) -> dict[UUID, JobChunk]:
-    """Return the chunks of these ids that are enabled for the user now, by id."""
+    """Return the chunks with these ids that are enabled for the user now, by id."""
     counting = text(
         f"""
         SELECT c.id FROM document_chunks c

@@ -102,14 +102,14 @@ def queue_state(session: Session, user: User) -> QueueState:
 
 
 def count_failed(session: Session, user: User, *, only_curable: bool = False) -> int:
-    """Return how many documents `failed_documents` has."""
+    """Return how many documents `failed_documents` returns."""
     failed = _select_failed(user, only_curable=only_curable, columns=[func.count()])
     return session.scalar(failed) or 0
 
 
 def failed_documents(session: Session, user: User, *, only_curable: bool) -> list[UUID]:
-    """Return the user's own documents, an administrator's those of all users, whose last job
-    failed, in upload order."""
+    """Return the documents whose last job failed, in upload order: the user's own or, for an
+    administrator, those of all users. `only_curable` leaves out permanent failures."""
     statement = _select_failed(user, only_curable=only_curable, columns=[DocumentRow.id])
     return list(session.scalars(statement.order_by(DocumentRow.created_at, DocumentRow.id)))
 

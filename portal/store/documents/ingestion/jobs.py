@@ -122,7 +122,7 @@ def finish(
 
 
 def requeue_finished(session: Session, row: JobRow) -> None:
-    """Queue a finished job again with a fresh number of attempts; what it stored is kept."""
+    """Queue a finished job again with its failures reset; what it stored is kept."""
     row.error, row.finished_at, row.started_at = None, None, None
     row.failed_attempts = row.deaths = 0
     session.flush()

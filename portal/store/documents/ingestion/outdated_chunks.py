@@ -11,14 +11,14 @@ from sqlalchemy.orm import Session
 
 from portal.domain import locks
 
-# Those of a later version are left alone: a process of an earlier release would revert them.
+# Chunks of a later version are left alone: a process of an earlier release would revert them.
 _IS_OUTDATED = """c.analyser_version <> :version
     AND c.analyser_version / 100 <= CAST(:version AS smallint) / 100"""
 
 
 @dataclass(frozen=True, slots=True)
 class OutdatedChunk:
-    """A chunk with its position."""
+    """A chunk with all that its terms are made from."""
 
     id: UUID
     title: str
@@ -28,7 +28,8 @@ class OutdatedChunk:
 
 
 def is_alone(session: Session) -> bool:
-    """Return whether this transaction holds the lock for updating terms until it ends."""
+    """Lock the updating of terms until the transaction ends; return False if another has the
+    lock."""
     query = text("SELECT pg_try_advisory_xact_lock(:key)")
     return bool(session.scalar(query, {"key": locks.REANALYSIS}))
 
@@ -54,7 +55,7 @@ def lock_outdated(session: Session, version: int, *, limit: int) -> list[Outdate
 
 
 def write_terms(session: Session, terms: Mapping[UUID, str], version: int) -> None:
-    """Replace the terms of these chunks by those of this analyser version."""
+    """Replace the terms of these chunks with those of this analyser version."""
     query = """
         UPDATE document_chunks c SET terms = new.terms, analyser_version = :version
         FROM unnest(CAST(:ids AS uuid[]), CAST(:terms AS text[])) AS new (id, terms)

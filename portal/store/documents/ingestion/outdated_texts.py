@@ -46,7 +46,7 @@ def is_idle(session: Session) -> bool:
 def lock_outdated(
     session: Session, versions: Mapping[MediaType, int], *, limit: int
 ) -> Sequence[Any]:
-    """Lock some documents whose text an older reader made, until the transaction ends. Returns rows
+    """Lock some documents whose text an older reader made, until the transaction ends. Return rows
     of `document_id`, `file_id` and the chosen `encoding`, newest documents first."""
     binds = {
         "media_types": [media_type.value for media_type in versions],

@@ -1,7 +1,7 @@
 """The ingestion queue: entries share the transaction of their job and are ordered fairly.
 
 An entry's turn is one more than that of the user's last waiting entry, or the lowest turn of all
-waiting entries where that is higher. Users therefore take turns, document by document, however many
+waiting entries if that is higher. Users therefore take turns, document by document, however many
 each has queued, and no entry waits forever: each finished turn raises the lowest (start-time fair
 queueing, Goyal, Vin and Cheng 1996).
 """
@@ -21,12 +21,12 @@ from portal.observability import tracing
 
 QUEUE_NAME = "ingest"
 SLOW_QUEUE = "ingest_slow"
-"""Files that take long to read. It has no time slices, so they only delay each other."""
+"""Files that take long to read. This queue has no time slices, so they only delay each other."""
 SMALL_QUEUE = "ingest_small"
 """Files that are read quickly, such as notes, so that they need not wait behind a large one."""
 INDEX_TASK = "index_document"
 
-# The size of the file, and of its text where that is known: some tens of chunks.
+# Limits of a small file and, once known, of its text: some tens of chunks.
 _SMALL_BYTES = 32 * 1024
 _SMALL_CHARACTERS = 32 * 1024
 
@@ -69,7 +69,7 @@ _DEFER = text(
     ])
     """
 )
-# Turns of each owner's documents follow each other, as if they came one by one.
+# Turns of each owner's documents follow each other, as if they were queued one by one.
 _ENQUEUE_NEW = text(
     """
     WITH waiting AS (

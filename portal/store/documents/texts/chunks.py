@@ -162,8 +162,8 @@ def count_before(session: Session, document_id: UUID, index: int) -> int:
 
 
 def find_chunk_at(session: Session, document_id: UUID, position: int) -> StoredChunk | None:
-    """Return the chunk of a document's searchable text that holds character `position`. If none
-    holds it, return the first chunk after it."""
+    """Return the chunk of a document's searchable text that contains character `position`, or else
+    the first chunk after it."""
     return _one(
         session,
         _searchable(document_id)

@@ -37,8 +37,8 @@ def _range(start: int, end: int) -> ColumnElement[Any]:
 def laid_out(
     content: str, start: int, blocks: Iterable[Sequence[Any]], headings: Iterable[Sequence[Any]]
 ) -> LaidOutText:
-    """Return the text that begins at `start` of a longer one with what is stored of its structure.
-    Images are left out: they belong to the file, which may be another by now."""
+    """Return `content`, which begins at `start` of a longer text, with its stored structure. Images
+    are left out: they belong to the file, which may have been replaced."""
     stored = [block for block in map(Block.from_json, blocks) if block.kind is not BlockKind.IMAGE]
     inside = blocks_within(stored, start, start + len(content))
     titles = (_title(Heading(*heading), content, start) for heading in headings)

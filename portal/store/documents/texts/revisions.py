@@ -161,7 +161,7 @@ def find_original(session: Session, document_id: UUID, revision_id: UUID) -> Ori
     return files.find_original_of_job(session, job_id) if job_id else None
 
 
-def count_changes(session: Session, revision_id: UUID, *, added: int, removed: int) -> None:
+def record_change_counts(session: Session, revision_id: UUID, *, added: int, removed: int) -> None:
     """Record how many characters differ from the previous revision."""
     session.execute(
         update(DocumentRevisionRow)
@@ -170,11 +170,11 @@ def count_changes(session: Session, revision_id: UUID, *, added: int, removed: i
     )
 
 
-# --- begun, and not searched ----------------------------------------------------------------------
+# --- versions that are not searchable -------------------------------------------------------------
 
 
 def find_unread(session: Session, document_id: UUID) -> UnreadVersion | None:
-    """Return a document's last begun version that is not the searchable one."""
+    """Return a document's last version if it is not the searchable one."""
     current = select(JobRow.file_id).where(JobRow.id == DocumentRow.current_job_id)
     row = session.execute(
         select(
@@ -201,7 +201,7 @@ def find_unread(session: Session, document_id: UUID) -> UnreadVersion | None:
 
 
 def delete_unread(session: Session, document: DocumentRow) -> None:
-    """Delete a version begun after the searchable text that ended without being published."""
+    """Delete versions newer than the searchable text that ended without being published."""
     current = session.get_one(JobRow, document.current_job_id)
     ended = (
         select(JobRow.id, JobRow.file_id, JobRow.revision_id)

@@ -1,4 +1,4 @@
-"""Words of shared chunks that a trigger left to later (migration 0065)."""
+"""Words of shared chunks that a trigger left for later (migration 0065)."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def transaction_of(session: Session) -> str | None:
 
 
 def are_left_by(session: Session, transaction: str) -> bool:
-    """Return whether a transaction, which has ended, left chunks without words."""
+    """Return whether a transaction that has ended left chunks without words."""
     return bool(session.scalar(_LEFT_BY, {"transaction": transaction}))
 
 
 def note_change(session: Session) -> None:
-    """Let searches use nothing that was cached before these words."""
+    """Invalidate what searches cached before these words were added."""
     session.execute(_CHANGED)

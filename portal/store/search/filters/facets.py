@@ -1,4 +1,4 @@
-"""Counts of the documents that a search may find, by folder, tag, kind, owner, domain and date."""
+"""Counts of the documents that a search may find, by folder, tag, type, owner, domain and date."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from portal.store.search.filters.narrowing import days_ago, facet_conditions
 MAX_VALUES = 50
 _SPANS = (365, 30, 7)
 
-# The value and its label of each facet, and what is joined for it.
+# For each facet, SQL for its value, for its label, and for the join that both need.
 _COUNTED = {
     "folder_id": ("s.folder_id", "''", ""),
     "tag": ("t.tag", "t.tag", "CROSS JOIN unnest(s.tags) AS t(tag)"),
@@ -38,14 +38,14 @@ _AGE = "width_bucket(d.created_at, CAST(:starts AS timestamptz[]))"
 
 
 def count_facets(session: Session, user: User, chosen: Facets) -> list[FacetCount]:
-    """Count the documents that the user may see and has switched on, the most frequent first,
-    dates from the latest on.
+    """Count the documents that the user may see and has switched on, by the values of each facet:
+    the most frequent first, dates latest first.
 
-    The values of a facet are counted under what is chosen of the others, so that another value can
-    be chosen instead. Folders count the documents directly in them.
+    The values of a facet are counted under the values chosen for the other facets, so that another
+    value can be chosen instead. Folders count the documents directly in them.
 
-    Documents that do not differ in a facet are counted once for all facets: there are far fewer
-    kinds of them than documents.
+    Documents that agree in all facets are first counted as one group: there are far fewer groups
+    than documents.
     """
     binds: dict[str, Any] = {}
     conditions = facet_conditions(chosen, binds)
@@ -73,7 +73,7 @@ def count_facets(session: Session, user: User, chosen: Facets) -> list[FacetCoun
 def _count(facet: str, others: set[str]) -> str:
     value, label, joined = _COUNTED[facet]
     where = " AND ".join([f"{value} IS NOT NULL", *(f"s.fits_{name}" for name in sorted(others))])
-    # A label that is not aggregated is one of the groups.
+    # A label that is not aggregated has to be grouped by.
     groups = value if label in {"''", "min(s.domain)"} or label == value else f"{value}, {label}"
     order = value if facet == "days" else "n DESC, 2"
     return f"""(

@@ -1,9 +1,8 @@
 """A metadata filter as a condition on `document_chunks c`.
 
 Values and names are bound, never written into the statement. Equality and containment test the
-whole of `metadata` by `@>`, which the index on it (jsonb_path_ops) serves; comparisons are
-evaluated on each chunk that is left. No condition can raise an error: a value of another type does
-not match.
+whole of `metadata` with `@>`, which can use its index (jsonb_path_ops); comparisons are evaluated
+on each remaining chunk. No condition can raise an error: a value of another type does not match.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from portal.domain.search.metadata_filter import (
     Path,
 )
 
-# With more values than this the index does not help, and a statement that lists each takes long to
+# With more values than this, the index does not help, and a statement that lists each takes long to
 # plan.
 _MAX_ALTERNATIVES = 100
 _SIGNS = {Operator.GT: ">", Operator.GTE: ">=", Operator.LT: "<", Operator.LTE: "<="}

@@ -1,7 +1,7 @@
 """Query operators as conditions of the search statement.
 
 Matching is by regular expression, because Chinese words are segmented differently next to different
-neighbours; the index of terms narrows the chunks that it reads. Both conditions are in the legs,
+neighbours; the index of terms limits the chunks that are matched. Both conditions are in the legs,
 before their LIMIT.
 """
 
@@ -50,7 +50,7 @@ _NOT_AFTER, _NOT_BEFORE = f"(?<!{_LATIN.pattern})", f"(?!{_LATIN.pattern})"
 @dataclass(frozen=True, slots=True)
 class Narrowing:
     """Conditions for a search: `documents` on the alias d, `chunks` on the alias c. Each is empty
-    or begins with AND. `binds` are the values for both, their names begin with ``f_``."""
+    or begins with AND. `binds` are the values for both, with names that begin with ``f_``."""
 
     documents: str = ""
     chunks: str = ""
@@ -115,13 +115,13 @@ def facet_conditions(facets: Facets, binds: dict[str, Any]) -> dict[str, str]:
     for name, column in _FACETS.items():
         if (value := getattr(facets, name)) is not None:
             conditions[name] = column
-            # Whole days: what is cached under these values stays right until the next.
+            # Whole days, so that what is cached under these values stays right until the next.
             binds[f"f_{name}"] = days_ago(value) if name == "days" else value
     return conditions
 
 
 def days_ago(days: int) -> datetime:
-    """Return the beginning of the day so many days ago, in UTC."""
+    """Return the beginning of the day that was this many `days` ago, in UTC."""
     return datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days)
 
 

@@ -10,8 +10,8 @@ costs a third of a millisecond. Neither suits the few chunks of a narrow selecti
   the selection, and more when there were too few. Each such search also fetches some chunks, until
   all are cached and can be scored here.
 
-A user's own private chunks are in no index that the user is searched with: they are scored here too
-(`best_of_private`), with the weights that words have in shared chunks, and merged.
+A user's own private chunks are not in the index that the user's searches use: they are scored here
+too (`best_of_private`), with the weights that words have in shared chunks, and merged.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from portal.store.search.keywords.weights import weigh
 from portal.store.search.selection.enabled import EnabledSet
 from portal.store.search.selection.row_cache import RowCache
 from portal.store.search.selection.term_postings import (
-    BYTES_A_CHUNK,
+    BYTES_PER_CHUNK,
     WORDS_OF_CHUNKS,
     WORDS_OF_JOBS,
     Bm25Shape,
@@ -55,8 +55,8 @@ _AHEAD = 0.5
 # Rows read per row wanted, because a selection is not a random sample.
 _MARGIN = 1.5
 _MORE = 6
-# Up to this many private chunks are cached; of more, those that match are fetched for each search,
-# ordered by a rank without statistics.
+# Up to this many private chunks are cached; if there are more, the matching ones are fetched for
+# each search, ordered by a rank without statistics.
 _MAX_KEPT = 2_000
 _OFFERED = 5
 
@@ -73,11 +73,11 @@ KEYWORD_ARRAYS = ("keyword_chunks", "keyword_documents", "keyword_scores")
 
 @dataclass(frozen=True, slots=True)
 class OwnWords:
-    """Words of a query whose best `limit` chunks are found with statistics of an index, and what is
-    cached for it.
+    """The words of a query, the caches for them, and how to find their best `limit` chunks with the
+    statistics of an index.
 
-    With a `corpus`, words are weighted by shared chunks, without one by all. `version` is that of
-    the chunks.
+    With a `corpus`, words are weighted by shared chunks, without one by all chunks. `version` is
+    that of the chunks.
     """
 
     reader: Reader
@@ -98,7 +98,7 @@ class OwnWords:
         settings: Planner,
         private: Callable[[], Sequence[Scored]] = tuple,
     ) -> list[Scored]:
-        """Return the best chunks of an enabled set by BM25: all that match, or `limit`, or, where
+        """Return the best chunks of an enabled set by BM25: all that match, or `limit`, or, if
         finding more would cost too much, at least the best `enough`. `settings` are the planner's,
         `private` returns the best of the user's private chunks, which are not in the index."""
         if not self.words or not enabled.chunk_count:
@@ -136,7 +136,7 @@ class OwnWords:
         """Return the words of all chunks if they are cached, otherwise fetch those of about `ahead`
         for the next search."""
         # Listed chunks are rarely the same twice.
-        if enabled.of_chunks or enabled.chunk_count * BYTES_A_CHUNK > self.postings.max_bytes:
+        if enabled.of_chunks or enabled.chunk_count * BYTES_PER_CHUNK > self.postings.max_bytes:
             return None
         share = min(1.0, ahead / enabled.chunk_count)
         return self.postings.get_if_cached(
@@ -190,7 +190,7 @@ _MATCHING = [
 
 
 def _best_places(scores: NDArray[np.float64], limit: int) -> list[int]:
-    """Return the places of the best `limit` scores above 0, and of those that equal the last."""
+    """Return the places of the best `limit` scores above 0, and of others that equal the last."""
     places = np.flatnonzero(scores > 0)
     if len(places) > limit:
         last = np.partition(scores, -limit)[-limit]

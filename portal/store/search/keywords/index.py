@@ -41,10 +41,10 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class KeywordState:
-    """The keyword backends beside meaning (`backend`) and for keywords alone (`alone`). Without
+    """The keyword backends in a hybrid search (`backend`) and for keywords alone (`alone`). Without
     BM25 the first is off, unless the setting names another, and the second is `ts_rank_cd`.
-    `is_rebuilding`: BM25 is missing for some minutes only. `lacks_shared`: the index of shared
-    chunks still lacks the words of some."""
+    `is_rebuilding`: BM25 is only missing for some minutes. `lacks_shared`: the index of shared
+    chunks does not have the words of all of them yet."""
 
     backend: KeywordBackend
     chunk_count: int
@@ -119,7 +119,7 @@ def state_of(reader: Reader, row: Any, *, wanted: str, logs: bool = True) -> Key
 
 
 class _Notice:
-    """A logger that logs a change once in this process."""
+    """Logs a change once in this process."""
 
     def __init__(self) -> None:
         self._lock = Lock()

@@ -1,5 +1,5 @@
-"""Hits of words that no index can answer: of a narrow selection, and of chunks that the user may
-see but not all users, which are not in the index of shared chunks."""
+"""Keyword hits that no index can find: in a narrow selection, and in chunks that the user may see
+but not all users, which are not in the index of shared chunks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from portal.store.search.selection.enabled_sets import EnabledSets
 from portal.store.search.selection.term_postings import Bm25Shape, WordWeights
 from portal.store.statements import Planner, Reader
 
-# Up to this many of a user's private chunks are listed; only hits among more can be lost.
+# Up to this many of a user's private chunks are listed; if there are more, hits may be lost.
 _MAX_PRIVATE_CHUNKS = 100_000
 
 
@@ -42,7 +42,7 @@ def look_up(
     return words.best_of_selection(
         enabled,
         total_chunks=legs.visible_chunks,
-        # Not by the number of results wanted, or the order of the first ones would depend on it.
+        # Independent of the number of results wanted, or the order of the first would depend on it.
         enough=legs.leg_limit // 2,
         settings=settings,
         private=lambda: _best_of_private(words, legs, sets),

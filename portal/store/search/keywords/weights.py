@@ -24,7 +24,7 @@ def weigh(
     corpus: VisibleCorpus | None,
     weighed: WordWeights,
 ) -> tuple[dict[str, float], float | None]:
-    """Return the weight of each word, and the mean length of a chunk in terms where it is known.
+    """Return the weight of each word, and the mean length of a chunk in terms, if known.
 
     A word that is in no shared chunk is weighted by the number of the user's own private chunks
     that have it.

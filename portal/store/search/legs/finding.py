@@ -1,10 +1,10 @@
 """The chunks that both legs find.
 
-`find_offers` runs the plans that `plans` chose by how much is switched on (ADR 10). Statements of
-both legs are sent at once, on two connections where one is free. Two things need no index of the
-server: the vectors of a small selection are compared in memory, and the words of a narrow one are
-looked up beforehand (`keywords.leg`). `domain.search.fusion` turns the offers into the rows that
-users read.
+`find_offers` runs the plans that `plans` chose by how much is switched on (ADR 10). The statements
+of both legs are sent at once, on two connections if a second one is free. Two things need no index
+of the server: the vectors of a small selection are compared in memory, and the words of a narrow
+one are looked up beforehand (`keywords.leg`). `domain.search.fusion` turns the offers into the rows
+that users read.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ from portal.store.statements import Reader, Statement, sending
 
 
 def find_enabled(reader: Reader, legs: Legs, enabled_sets: EnabledSets) -> EnabledSet:
-    """Return what is switched on and matches the filters, with ids when it is small enough to be
-    compared exhaustively. Raises DatabaseUnavailable where that takes longer than a search may."""
+    """Return the set that is switched on and matches the filters, with ids if it is small enough to
+    be compared exhaustively. Raises DatabaseUnavailable after the deadline of the search."""
     max_chunks = plans.max_compared(legs.settings.plan, max(legs.total_chunks, legs.visible_chunks))
     return enabled_sets.find(
         EnabledQuery(reader, legs.scope, legs.versions, max_chunks, legs.deadline)
@@ -104,8 +104,8 @@ def find_offers(
 def _load_vectors(
     reader: Reader, legs: Legs, shape: Shape, enabled: EnabledSet, sets: EnabledSets
 ) -> ChunkVectors | None:
-    """Return the vectors of a selection that is compared exhaustively. None where the server
-    compares them: of listed chunks, which are rarely the same twice, and of more than fit."""
+    """Return the vectors of a selection that is compared exhaustively. None if the server compares
+    them: those of listed chunks, which are rarely the same twice, and more than the cache holds."""
     leg, query = shape.vector, legs.vector
     if leg is None or query is None or leg.plan is not VectorPlan.EXACT or enabled.of_chunks:
         return None
@@ -116,7 +116,7 @@ def _load_vectors(
 
 
 def _vector_statements(shape: Shape, binds: dict[str, Any]) -> list[Statement]:
-    """Return what the vector leg asks the server, if anything."""
+    """Return the statements of the vector leg, if any."""
     if shape.vector is None:
         return []
     return [Statement(vector_statement(shape), binds, shape.is_plain)]
@@ -125,8 +125,8 @@ def _vector_statements(shape: Shape, binds: dict[str, Any]) -> list[Statement]:
 def _keyword_statements(
     shape: Shape, binds: dict[str, Any], given: Sequence[Scored]
 ) -> list[Statement]:
-    """Return what the keyword leg asks the server: its best chunks, and cosines of those that were
-    looked up beforehand."""
+    """Return the statements of the keyword leg: for its best chunks, and for the cosines of those
+    that were looked up beforehand."""
     statements = []
     if shape.keyword is not None and not shape.takes_words(KeywordPlan.SELECTION):
         keeps_plan = shape.is_plain and not shape.takes_words(KeywordPlan.INDEX)

@@ -1,4 +1,4 @@
-"""What both legs offer, from the hits of each."""
+"""The offers of both legs, merged from the hits of each."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from portal.domain.search.fusion import Offer
 
 @dataclass(frozen=True, slots=True)
 class Offers:
-    """The offers of both legs, each chunk once, unordered. `documents` are set where they were
-    requested."""
+    """The offers of both legs, each chunk once, unordered. `documents` has the document of each
+    chunk, if requested."""
 
     offers: Sequence[Offer]
     documents: Mapping[str, str] = field(default_factory=dict)
 
 
 Hit = tuple[str, str, float | None, float | None, float]
-"""A chunk that a leg found: its id, its document's, empty where it was not requested, its cosine to
-the query as it is and as corrected (likeness), None without a vector, and its BM25 score. A plain
-tuple, of which a search makes hundreds."""
+"""A chunk that a leg found: its id, its document's, empty if not requested, its cosine to the query
+as it is and as corrected (likeness), None without a vector, and its BM25 score. A plain tuple,
+because a search makes hundreds."""
 
 
 def hits_of(rows: Iterable[Sequence[Any]]) -> list[Hit]:
@@ -38,7 +38,7 @@ def hits_of(rows: Iterable[Sequence[Any]]) -> list[Hit]:
 
 
 def merge_hits(by_vector: Sequence[Hit], by_words: Sequence[Hit], *, limit: int) -> list[Offer]:
-    """Return the offers of both legs, each chunk once. Hits by words may be of several
+    """Return the offers of both legs, each chunk once. Hits by words may come from several
     statements."""
     offers: dict[str, Offer] = {}
     for rank, (name, _, cosine, likeness, _) in enumerate(by_vector, 1):

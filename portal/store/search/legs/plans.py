@@ -24,7 +24,7 @@ _CORRECTED_EF_SEARCH_FACTOR = 1.5
 # The larger a graph, the more of it a walk has to see for the same recall (docs/performance.md).
 _EF_SEARCH_BASE_CHUNKS = 50_000
 _EF_SEARCH_GROWTH = 0.4
-# Below this number of chunks all are compared, unless that is disabled.
+# The smallest share of enabled chunks that ef_search is raised for.
 _MIN_SHARE = 0.1
 
 
@@ -53,7 +53,7 @@ def shape_for(legs: Legs, enabled: EnabledSet) -> Shape:
 
 
 def _vector_leg(legs: Legs, enabled: EnabledSet) -> VectorLeg | None:
-    """Compare a small set exhaustively, use the index otherwise."""
+    """Choose to compare a small set exhaustively, and to use the index otherwise."""
     if legs.vector is None:
         return None
     plan = VectorPlan.INDEX if enabled.ids is None else VectorPlan.EXACT
@@ -61,7 +61,7 @@ def _vector_leg(legs: Legs, enabled: EnabledSet) -> VectorLeg | None:
 
 
 def _keyword_leg(legs: Legs, enabled: EnabledSet) -> KeywordLeg | None:
-    """Look up a narrow selection beforehand, use the index otherwise."""
+    """Choose to look up a narrow selection beforehand, and to use the index otherwise."""
     if legs.keywords is None:
         return None
     # In a small corpus the index of words is as fast with a selection as without. The number of
@@ -95,7 +95,7 @@ def server_settings(legs: Legs, enabled: EnabledSet) -> dict[str, Any]:
 
 
 def _ef_search(legs: Legs, enabled: EnabledSet) -> int:
-    """Return ef_search, raised with chunks switched off so that one scan finds enough."""
+    """Return ef_search, raised if chunks are switched off, so that one scan finds enough."""
     # A scan that has to continue repeats much of its work.
     wanted, vector = legs.leg_limit, legs.vector
     factor = vector.model.candidate_factor if vector else 1

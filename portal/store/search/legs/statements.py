@@ -1,6 +1,6 @@
 """The legs of a search, each as one statement that returns its offers.
 
-Neither needs the other, so that both are sent at once. The visibility conditions are inside both,
+Neither needs the other, so both are sent at once. The visibility conditions are inside both,
 before their LIMIT: filtering afterwards would lose results to documents that are switched off.
 `domain.search.fusion` puts the offers into one order; `store.search.found_chunks` reads the
 winners.
@@ -25,15 +25,15 @@ _SHARED = "w"
 
 
 class VectorPlan(StrEnum):
-    """Plans of the vector leg. `index`: scan near vectors in order and keep those that count.
-    `exact`: compare every vector that counts."""
+    """Plans of the vector leg. `index`: scan near vectors in order and keep those that are enabled.
+    `exact`: compare every enabled vector."""
 
     INDEX = "index"
     EXACT = "exact"
 
 
 class KeywordPlan(StrEnum):
-    """Plans of the keyword leg. `index`: scan the best chunks in order and keep those that count.
+    """Plans of the keyword leg. `index`: scan the best chunks in order and keep the enabled ones.
     `selection`: use hits looked up beforehand (`keywords.candidates`)."""
 
     INDEX = "index"
@@ -43,8 +43,8 @@ class KeywordPlan(StrEnum):
 @dataclass(frozen=True, slots=True)
 class VectorLeg:
     """The vector leg over a model's partition. `order` is the expression that the index orders by,
-    `distance` the exact distance to the query; an index finds `candidate_factor` times what is
-    wanted.
+    `distance` the exact distance to the query; an index scan reads `candidate_factor` times the
+    limit.
 
     Embedding models put Chinese next to Chinese: a Chinese query is nearer to any Chinese chunk
     than to the English one that answers it. The direction from English to Chinese is therefore
@@ -98,7 +98,7 @@ class Shape:
     by_slots: bool = False
 
     def takes_words(self, plan: KeywordPlan) -> bool:
-        """Return whether the keyword leg uses an index of pg_textsearch by this plan."""
+        """Return whether the keyword leg uses pg_textsearch with this plan."""
         leg, backend = self.keyword, KeywordBackend.PG_TEXTSEARCH
         return leg is not None and leg.backend is backend and leg.plan is plan
 
@@ -138,7 +138,7 @@ def vector_statement(shape: Shape) -> TextClause:
 @lru_cache(maxsize=256)
 def keyword_statement(shape: Shape) -> TextClause:
     """Return the statement of the keyword leg's offers, best first; see `_offers`. pg_textsearch
-    takes its fast path only where the words are a constant of the plan, which is then not kept."""
+    takes its fast path only if the words are a constant of the plan, which is then not kept."""
     leg = shape.keyword
     if leg is None:
         raise ValueError("the shape has no keyword leg")
@@ -177,8 +177,8 @@ def _offers(found: str, order: str, shape: Shape, *, limit: int | None = None) -
 
 
 def _cosines(leg: VectorLeg | None) -> str:
-    """Return the columns of true cosines: the order of a leg comes from shortened vectors, and the
-    hits of the keyword leg have cosines too."""
+    """Return the columns of true cosines: the vector leg is ordered by shortened vectors, and hits
+    of the keyword leg need cosines too."""
     if leg is None:
         return "CAST(NULL AS float8) AS cosine, CAST(NULL AS float8) AS likeness"
     return """1 - (e.embedding <=> CAST(:plain_vector AS vector)) AS cosine,
@@ -195,7 +195,7 @@ def _with_cosines(found: str, score: str, leg: VectorLeg | None) -> str:
 
 
 def _counting(leg: str, shape: Shape, *, chunks: bool) -> str:
-    """Return joins and conditions that keep only what counts for the user."""
+    """Return joins and conditions that keep only what is enabled for the user."""
     if shape.by_slots:
         return counting_by_slots(leg, has_other_jobs=leg != _SHARED)
     # The join is by the job alone: with a second column the planner underestimates the rows and

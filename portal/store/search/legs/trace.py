@@ -14,7 +14,7 @@ from portal.store.search.selection.enabled import EnabledSet
 
 @dataclass(slots=True)
 class Trace:
-    """The plan of each leg, the enabled set, milliseconds per step, of all attempts."""
+    """The plan of each leg, the enabled set, and the milliseconds per step of all attempts."""
 
     vector_plan: VectorPlan | None = None
     keyword_plan: KeywordPlan | None = None

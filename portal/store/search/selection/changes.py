@@ -1,7 +1,7 @@
-"""The documents that changed between two versions of a selection, as triggers noted them.
+"""The documents that changed between two versions of a selection, as recorded by triggers.
 
-A set that was collected for one version is brought up to date by these, instead of being collected
-again: collecting takes as long as there are documents and switches.
+A set that was collected for one version is brought up to date with these, instead of being
+collected again, which takes longer the more documents and switches there are.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def documents_since(
     reader: Reader, scope: Scope, before: Versions, now: Versions
 ) -> dict[UUID, int] | None:
     """Return the documents that changed for a user since `before`, with the most chunks that they
-    had or have; None where not all are known."""
+    had or have; None if not all are known."""
     if before.collection_id != now.collection_id:
         return None
     changed: dict[UUID, int] = {}
@@ -61,7 +61,7 @@ def documents_since(
 
 def changes_of(reader: Reader, owner_id: UUID | None, old: int, new: int) -> dict[UUID, int] | None:
     """Return the documents that changed between two versions of a user's or a conversation's
-    switches or of a collection, as `documents_since`."""
+    switches or of a collection, as `documents_since` does."""
     rows = fetch(reader, _SINCE, {"owner_id": owner_id, "version": old})
     if not _are_all(rows, old, new):
         return None
@@ -82,8 +82,8 @@ def may_replace_text(reader: Reader, collection_id: UUID, old: int, new: int) ->
 
 
 def _are_all(rows: Sequence[Any], old: int, new: int) -> bool:
-    """Return whether the notes lead from the old version to the new one by known documents."""
-    # A version that something else made is missing in between.
+    """Return whether the rows lead from the old version to the new one, with known documents."""
+    # If something else made a version, there is a gap.
     reached, passed = old, {old}
     for version_before, version, document_id, _ in rows:
         if document_id is None or reached not in {version_before, version}:

@@ -19,7 +19,7 @@ from sqlalchemy import text
 from portal.domain.embedding import Vector
 from portal.store.search.selection.row_cache import ROW_VERSION, RowSource, listed
 
-_BYTES_A_CHUNK = 400
+_BYTES_PER_CHUNK = 400
 # Before the values of a vector the server sends their number and two unused bytes.
 _HEADER_BYTES = 4
 _NONE = np.zeros((0, 0), np.float32)
@@ -46,7 +46,7 @@ class ChunkVectors:
 
     @classmethod
     def joined(cls, parts: Sequence[ChunkVectors]) -> ChunkVectors:
-        """Return several as one."""
+        """Join several into one."""
         parts = [part for part in parts if part.chunk_ids]
         if len(parts) == 1:
             return parts[0]
@@ -59,7 +59,7 @@ class ChunkVectors:
     def compare(
         self, plain_vector: Vector, corrected_vector: Vector, *, is_corrected: bool
     ) -> ChunkSimilarities:
-        """Return the similarities of all to a query."""
+        """Return the similarities of all chunks to a query."""
         wanted = plain_vector, corrected_vector
         # Einsum gives the same vector the same cosine wherever it is in the matrix. BLAS does not,
         # and starts threads, which takes longer than the products when the cores are busy.
@@ -73,13 +73,13 @@ class ChunkVectors:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Return the place of each chunk."""
+        """Return the place of each chunk, by id."""
         return {name: place for place, name in enumerate(self.chunk_ids)}
 
     @property
     def size_bytes(self) -> int:
         """Return the approximate memory use."""
-        return _BYTES_A_CHUNK * (1 + len(self.chunk_ids)) + self.vectors.nbytes
+        return _BYTES_PER_CHUNK * (1 + len(self.chunk_ids)) + self.vectors.nbytes
 
 
 def _read(values: bytes, count: int) -> npt.NDArray[np.float32]:
@@ -89,8 +89,8 @@ def _read(values: bytes, count: int) -> npt.NDArray[np.float32]:
 
 @dataclass(frozen=True, slots=True)
 class ChunkSimilarities:
-    """Cosines (chunks,) to the plain and the corrected vector of a query, and those of the two that
-    order a search."""
+    """Cosines (chunks,) to the plain and the corrected vector of a query, and `order`, those of the
+    two that the search is ordered by."""
 
     of: ChunkVectors
     plain: npt.NDArray[np.float32]
@@ -117,7 +117,7 @@ class ChunkSimilarities:
 
 @lru_cache(maxsize=4)
 def vectors_of_jobs(partition: str) -> RowSource[ChunkVectors]:
-    """Return how to read the vectors of jobs from a model's partition."""
+    """Return the source that reads the vectors of jobs from a model's partition."""
     state = f"CAST(e.job_id AS text), count(*), CAST(sum({ROW_VERSION.format(row='e')}) AS bigint)"
     found = f"FROM {partition} e WHERE e.job_id = ANY(CAST(:ids AS uuid[])) GROUP BY e.job_id"
     return RowSource(

@@ -27,11 +27,12 @@ _MAX_DRIFT = 0.02
 
 @dataclass(frozen=True, slots=True)
 class EnabledSet:
-    """The number of documents and chunks that count for a user. `ids` lists them as a PostgreSQL
-    array, of jobs or, with `of_chunks`, of chunks; None when there are more chunks than the
-    limit, where `slots` have the jobs from the second search on. `documents` lists the documents of
-    jobs in their order, and `counts` their chunks. `drift` is how many chunks the counts may be off
-    by: they choose a plan, and a few chunks more or less change nothing."""
+    """The number of documents and chunks that are enabled for a user. `ids` lists them as a
+    PostgreSQL array, of jobs or, with `of_chunks`, of chunks. It is None if there are more chunks
+    than the limit: then `slots` has the jobs, from the second search on. `documents` lists the
+    documents of jobs in their order, and `counts` their numbers of chunks. `drift` is how many
+    chunks the counts may be off by: they choose a plan, and a few chunks more or less do not
+    matter."""
 
     document_count: int
     chunk_count: int
@@ -54,7 +55,7 @@ class EnabledSet:
         return self.ids is None and self.slots is None and self.document_count <= MAX_JOBS
 
     def with_changes(self, changed: Iterable[str], present: EnabledSet) -> EnabledSet:
-        """Return the set after documents changed, of which those in `present` count now."""
+        """Return the set after documents changed, of which those in `present` are now enabled."""
         jobs = self._jobs()
         for document in changed:
             jobs.pop(document, None)
@@ -87,8 +88,8 @@ def _array(values: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EnabledQuery:
-    """Reads what counts in a scope, with ids when there are at most `max_chunks` chunks. The reader
-    is one of `Database`. Raises DatabaseUnavailable after `deadline`."""
+    """Reads what is enabled in a scope, with ids if there are at most `max_chunks` chunks. The
+    reader must be from `Database`. Raises DatabaseUnavailable after `deadline`."""
 
     reader: Reader
     scope: Scope
@@ -101,16 +102,16 @@ class EnabledQuery:
         return self._count(self.scope.narrowing.documents)
 
     def list_chunks(self) -> EnabledSet:
-        """List the chunks that meet the query's conditions on their text, each of which is checked
-        against all of them."""
+        """List the chunks that match the query's conditions on chunks. Each is checked against all
+        of them."""
         narrowing = self.scope.narrowing
         statement = _listing(f"{narrowing.documents} {narrowing.chunks}")
         ((documents, chunks, ids),) = self._fetch(statement)
         return EnabledSet(documents, chunks, ids, of_chunks=True)
 
     def follow(self, before: Versions, enabled: EnabledSet) -> EnabledSet | None:
-        """Return a set of earlier versions after the changes since, a large one with slots; None
-        where it has to be counted again."""
+        """Return a set of earlier versions with the changes since, and with slots if it is large;
+        None if it has to be counted again."""
         changed = documents_since(self.reader, self.scope, before, self.versions)
         if changed is None:
             return None
@@ -130,7 +131,7 @@ class EnabledQuery:
         return EnabledSet(document_count, chunk_count, ids, documents=documents, counts=counts)
 
     def _slots(self, enabled: EnabledSet, changed: Mapping[UUID, int]) -> JobSlots | None:
-        """Return the slots of a large set after documents changed; None where they are not used."""
+        """Return the slots of a large set after documents changed; None if they are not used."""
         slots, narrowing = enabled.slots, self.scope.narrowing
         if narrowing.chunks or enabled.document_count > MAX_JOBS:
             return None
@@ -180,7 +181,7 @@ def _counting(conditions: str) -> TextClause:
 
 
 def _states(conditions: str) -> str:
-    """Return the statement of the current jobs of documents, and whether they count."""
+    """Return a statement for the current jobs of documents, and whether they are enabled."""
     return f"""
         SELECT d.id, d.current_job_id AS job_id, ({SELECTION_WHERE} {conditions}) IS TRUE AS counts
         FROM documents d {SELECTION_JOINS}

@@ -22,7 +22,7 @@ from portal.store.search.selection.term_postings import KeptWeights, TermPosting
 from portal.store.search.selection.visible_corpus import VisibleCorpora
 
 _CACHE_BYTES = 32 * 1024 * 1024
-# The words of a hundredth of a million chunks take half of it.
+# The words of ten thousand chunks take half of it.
 _WORDS_BYTES = 64 * 1024 * 1024
 
 
@@ -41,19 +41,19 @@ class EnabledSets:
         )
 
     def find(self, query: EnabledQuery) -> EnabledSet:
-        """Return what counts in a scope, with ids when it has few enough chunks."""
+        """Return what is enabled in a scope, with ids if it has few enough chunks."""
         enabled = self.get(query)
         if not query.scope.narrowing.chunks or not enabled.document_count:
             return enabled
         # Conditions on chunks are evaluated chunk by chunk, and a query may have many.
         fitting = query.list_chunks()
-        # Too many to list: conditions on the text are then evaluated in the legs, except in a leg
+        # Too many to list: conditions on chunks are then evaluated in the legs, except in a leg
         # that compares all of a listed set.
         return fitting if fitting.ids is not None else replace(enabled, ids=None)
 
     def get(self, query: EnabledQuery) -> EnabledSet:
-        """Return the set from the cache, followed from the one of earlier versions where that is
-        possible, or counted."""
+        """Return the set from the cache, updated from one of earlier versions if possible, or else
+        counted."""
         key = query.scope.key()
         with self._lock:
             kept = self._kept.get(key)
@@ -61,7 +61,7 @@ class EnabledSets:
             return kept[1]
         found = (kept and query.follow(*kept)) or query.count()
         with self._lock:
-            # A set that alone exceeds the cache is not stored.
+            # A set that is larger than the whole cache is not stored.
             if found.size_bytes <= _CACHE_BYTES:
                 self._kept[key] = (query.versions, found)
         return found

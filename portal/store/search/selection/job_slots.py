@@ -1,7 +1,7 @@
 """A large selection in a few kilobytes, which the statements of both legs carry (ADR 65).
 
-Whether a document counts takes several joins for each row that an index returns. A bit of a
-parameter tells the same for all users and conversations, by a plan without joins.
+Checking whether a document is enabled takes several joins for each row that an index returns. A bit
+of a parameter says the same with one plan for all users and conversations, without joins.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ import numpy as np
 from portal.store.binary_parameters import BinaryParameter, UuidsParameter
 
 MAX_JOBS = 65_536
-"""Slots for more would take more than 128 kB a statement."""
+"""Slots for more jobs would take more than 128 kB per statement."""
 _SLOTS_A_JOB = 16
 # The server compares a row with each of them.
 _MAX_LISTED = 1_000
 MAX_CHANGED = 200
 
 RECORD = "uuid_send(job_id) || int4send(uuid_hash(job_id))"
-"""The binary form of a job, as `JobSlots.of` reads it, of the column `job_id`."""
+"""SQL for the binary form of the column `job_id`, as `JobSlots.of` reads it."""
 _RECORD = np.dtype([("job", "V16"), ("hash", ">i4")])
 _UUID_BYTES = 16
 
 
 @dataclass(frozen=True, eq=False)
 class JobSlots:
-    """The jobs of the documents that count, among the current jobs of all documents. The bit of a
-    slot, a hash of job ids, is 1 where every job of it counts. Jobs that count beside one that does
-    not are `listed`; `changed` has the job of each document that changed since, and whether it
-    counts. Without `bits` there were too many."""
+    """The jobs of enabled documents, among the current jobs of all documents. A slot is a hash of
+    job ids, and its bit is 1 if all its jobs are enabled. Enabled jobs that share a slot with
+    others are `listed`; `changed` has the job of each document that changed since, and whether it
+    is enabled. Without `bits` there were too many."""
 
     bits: bytes = b""
     listed: frozenset[UUID] = frozenset()
@@ -42,7 +42,7 @@ class JobSlots:
 
     @classmethod
     def of(cls, counting: bytes, others: bytes) -> JobSlots:
-        """Build from jobs that count and jobs that do not, each as `RECORD`."""
+        """Build from enabled jobs and from all others, each as `RECORD`."""
         on, off = (np.frombuffer(jobs, _RECORD) for jobs in (counting, others))
         count = len(on) + len(off)
         if count > MAX_JOBS:
@@ -84,9 +84,9 @@ class JobSlots:
 
 
 def counting_by_slots(leg: str, *, has_other_jobs: bool) -> str:
-    """Return the condition that the job of a row counts. With `has_other_jobs` the rows are also of
-    jobs that are not current, such as one that is running: these may have any slot."""
-    # Subqueries without OFFSET are joined, or read whole, and then cost what this is to save.
+    """Return the condition that the job of a row is enabled. With `has_other_jobs`, some rows are
+    of jobs that are not current, such as a running one, which may have any slot."""
+    # Without OFFSET the subquery would be joined, or read whole, and cost what this should save.
     is_current = f"""AND EXISTS (
         SELECT FROM documents d
         WHERE d.id = {leg}.document_id AND d.current_job_id = {leg}.job_id

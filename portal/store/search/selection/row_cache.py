@@ -1,4 +1,4 @@
-"""What was read of the chunks of a small selection, kept until their rows change."""
+"""Data read from the chunks of a small selection, cached until their rows change."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class RowSource(Generic[Content]):
     """How to read the rows of jobs, or of chunks, named by the bind `ids`.
 
     Rows of `load` begin with the name, the number of rows of the table and the sum of their
-    versions; those of `states` are these three alone. `build` makes content of the rest of a name's
-    rows, `join` one of several.
+    versions; those of `states` have only these three. `build` makes content from the rest of a
+    name's rows, `join` makes one content from several.
     """
 
     load: TextClause
@@ -47,8 +47,8 @@ class RowSource(Generic[Content]):
 
 @dataclass(slots=True)
 class _Entry(Generic[Content]):
-    """Content, and the number and the versions of its rows, which are the same in any version of
-    the corpus from `version` on in which none of them was written."""
+    """Content with the number of its rows and the sum of their versions, last read or compared at
+    `version` of the corpus."""
 
     version: Hashable
     rows: tuple[int, int]
@@ -65,8 +65,8 @@ class _Joined(Generic[Content]):
 
 
 class RowCache(Generic[Content]):
-    """A process's LRU cache, kept by name: after a switch only the rows of documents that were not
-    on before are read, and after changes of the corpus only those that changed. Thread-safe."""
+    """A process's LRU cache, by name: after a switch, only the rows of documents that were not on
+    before are read, and after changes of the corpus, only those that changed. Thread-safe."""
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
@@ -74,7 +74,7 @@ class RowCache(Generic[Content]):
         self._entries: LRUCache[Hashable, _Entry[Content]] = LRUCache(
             max_bytes, getsizeof=lambda entry: entry.content.size_bytes
         )
-        # Joining takes longer than a search of what is joined.
+        # Joining takes longer than searching the result.
         self._joined: LRUCache[Hashable, _Joined[Content]] = LRUCache(
             max_bytes, getsizeof=lambda joined: joined.content.size_bytes
         )
@@ -83,7 +83,7 @@ class RowCache(Generic[Content]):
         self, reader: Reader, source: RowSource[Content], ids: str, version: Hashable
     ) -> Content:
         """Return the content of these jobs, or chunks, as one. `ids` is a PostgreSQL array,
-        `version` the corpus's: what is cached of another is compared with its rows."""
+        `version` that of the corpus: content cached for another is compared with its rows."""
         content = self.get_if_cached(reader, source, ids, version, max_read=sys.maxsize)
         return cast(Content, content)
 
@@ -161,6 +161,6 @@ def _ids(names: Sequence[str]) -> dict[str, BinaryParameter]:
 
 
 def _store(cache: LRUCache[Hashable, Any], key: Hashable, value: object, size: int) -> None:
-    # What alone exceeds the cache is not stored.
+    # A value that is larger than the whole cache is not stored.
     if size <= cache.maxsize:
         cache[key] = value

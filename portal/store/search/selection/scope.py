@@ -33,7 +33,7 @@ class Scope:
 class Versions:
     """Versions that an enabled set depends on; equal versions mean an equal set.
 
-    They are read before the set itself: after a change in between the set looks older than it is,
+    They are read before the set itself: after a change in between, the set looks older than it is,
     and the next search computes it again.
     """
 

@@ -19,7 +19,7 @@ from sqlalchemy import text
 from portal.store.search.selection.row_cache import ROW_VERSION, RowSource
 
 _BYTES_BESIDE = 250
-BYTES_A_CHUNK = 3_000
+BYTES_PER_CHUNK = 3_000
 """The approximate memory use of a chunk of 230 words."""
 _MAX_WORDS = 20_000
 # Numbers of 16 bits are sorted by radix, in a tenth of the time that sorting the hashes takes.
@@ -32,19 +32,19 @@ _LENGTH_BITS = 4
 
 @dataclass(frozen=True, slots=True)
 class Bm25Shape:
-    """The two free parameters of BM25, as the index was built with."""
+    """The two free parameters of BM25, with which the index was built."""
 
     k1: float
     b: float
 
     def norms(self, lengths: NDArray[np.float64], mean_length: float) -> NDArray[np.float64]:
-        """Return what the count of a term is weighed against in texts of these lengths."""
+        """Return the norms that counts of a term are weighed against in texts of these lengths."""
         return self.k1 * (1 - self.b + self.b * lengths / mean_length)
 
     def scores(
         self, weight: float, counts: NDArray[Any], norms: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return what a word of a weight adds to the scores of texts with these counts of it:
+        """Return what a word with this weight adds to the scores of texts with these counts of it:
         Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009, equation 3.15."""
         added: NDArray[np.float64] = weight * counts * (self.k1 + 1) / (counts + norms)
         return added
@@ -62,9 +62,9 @@ class TermPostings:
     lengths: NDArray[np.float64]
     hashes: NDArray[np.int64]
     places: NDArray[np.int32]
-    # Of a selection, which is searched, the terms are in a power of two of buckets by the last bits
-    # of their hashes: bucket n begins at `buckets[n]`, and the last of `buckets` is the end. Of a
-    # single document they are not: it is only joined.
+    # In a selection, which is searched, the terms are in a power of two of buckets by the last bits
+    # of their hashes: bucket n begins at `buckets[n]`, and the last of `buckets` is the end. In a
+    # single document they are not, since it is only joined.
     buckets: NDArray[np.int64] | None = None
 
     @classmethod
@@ -82,7 +82,7 @@ class TermPostings:
 
     @classmethod
     def joined(cls, parts: Sequence[TermPostings]) -> TermPostings:
-        """Return several postings as one."""
+        """Join several postings into one."""
         if not parts:
             return cls.of(())
         firsts = np.cumsum([0, *(len(part.lengths) for part in parts[:-1])])
@@ -105,7 +105,7 @@ class TermPostings:
     def bm25(
         self, weights: Mapping[str, float], mean_length: float, shape: Bm25Shape
     ) -> NDArray[np.float64]:
-        """Return BM25 scores (chunks,) for words of given weights."""
+        """Return BM25 scores (chunks,) for words with these weights."""
         norms = shape.norms(self.lengths, mean_length)
         scores = np.zeros(len(self.lengths))
         for word, weight in weights.items():
@@ -151,7 +151,7 @@ def indexed_length(count: int) -> int:
 @dataclass(slots=True)
 class WordWeights:
     """Weights of words in one state of an index, as far as they were looked up: 0 for words that
-    are not in it. `mean_length` of its chunks is in terms."""
+    are not in it. `mean_length` is the mean length of its chunks, in terms."""
 
     weights: dict[str, float] = field(default_factory=dict)
     mean_length: float | None = None

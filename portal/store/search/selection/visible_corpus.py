@@ -20,7 +20,7 @@ from portal.store.statements import Reader, fetch
 
 _CACHE_BYTES = 8 * 1024 * 1024
 _ENTRY_BYTES = 300
-# What words and confidence are measured against depends on the logarithm of this number.
+# The weights of words and confidence only depend on the logarithm of the number of chunks.
 _MAX_DRIFT = 0.001
 
 _SHARED = text(
@@ -43,8 +43,9 @@ _PRIVATE = text(
 
 @dataclass(frozen=True, slots=True)
 class VisibleCorpus:
-    """The chunks that a user may see: `shared_chunks` of all users, `private_chunks` of
-    documents that not all users may see, whose jobs are in `private_jobs` as a PostgreSQL array."""
+    """The numbers of chunks that a user may see: `shared_chunks` are open to all users,
+    `private_chunks` are of documents that not all users may see, whose jobs are in `private_jobs`
+    as a PostgreSQL array."""
 
     shared_chunks: int
     private_chunks: int
@@ -67,7 +68,7 @@ class VisibleCorpora:
         )
 
     def get(self, reader: Reader, user_id: UUID, versions: Versions) -> VisibleCorpus:
-        """Return what a user may see. The reader is one of `Database`."""
+        """Return what a user may see. The reader must be from `Database`."""
         version = versions.collection_id, versions.documents
         with self._lock:
             kept = self._kept.get(user_id)

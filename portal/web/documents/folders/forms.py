@@ -170,7 +170,7 @@ def delete(folder_id: UUID) -> Answer:
 
 @blueprint.get("/<uuid:folder_id>/members")
 def show_members(folder_id: UUID) -> Answer:
-    """Show who may see a folder; with the right to, as forms."""
+    """Show who may see a folder; users who may share it also get forms to change that."""
     return _access_page(folder_id)
 
 
@@ -187,7 +187,7 @@ def set_access(folder_id: UUID) -> Answer:
 
 @blueprint.post("/<uuid:folder_id>/members")
 def set_member(folder_id: UUID) -> Answer:
-    """Add a member, or change the role."""
+    """Add a member, or change their role."""
     kind = request.form.get("kind", type=MemberKind)
     role = request.form.get("role", type=FolderRole)
     _require_shareable(folder_id)
@@ -262,8 +262,8 @@ def _form(
     error: PortalError | None = None,
     sight: AccessChange | None = None,
 ) -> Answer:
-    """Show the form for a new folder, or for an existing one; with `sight`, who gains and loses
-    access to its documents by the move that was asked for."""
+    """Render the form for a new or an existing folder; with `sight` also who gains and loses access
+    to its documents by the requested move."""
     sent = request.form
     parent = opened.folder if opened else None
     visibility = folder.visibility if folder else default_visibility(parent)

@@ -1,4 +1,4 @@
-"""The page of a folder's source: for those who may change the folder."""
+"""The page of a folder's source, for users who may change the folder."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from portal.settings import Settings
 from portal.web.blueprint import PageBlueprint
 from portal.web.layout import Answer, render_form, see_other, wants_fragment
 
-# Files of each kind that are listed of an earlier run.
+# How many files of each kind are listed for an earlier run.
 _MAX_EARLIER_LISTED = 20
 INTERVALS = {
     15: N_("Every 15 minutes"),
@@ -46,8 +46,8 @@ CHANGE_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class ListedKind:
-    """What a run added, changed, removed or refused: its name, how many there are, and the paths of
-    the first with the reason for a refusal."""
+    """The files that a run added, changed, removed or refused: the kind of change in words, the
+    count, and the first paths, each with the reason if it was refused."""
 
     change: Change
     words: str
@@ -68,7 +68,7 @@ blueprint = PageBlueprint("folder_sources", __name__, "/folders/<uuid:folder_id>
 
 @blueprint.get("")
 def show(folder_id: UUID) -> Answer:
-    """Show the source. Polls for the fragment get 204 while a run is due, so that the lists that a
+    """Show the source. Polls for the fragment get 204 while a run is due, so that lists that the
     user has unfolded stay open."""
     if wants_fragment("source-state"):
         source = existing(folder_sources.find_source(*context.caller(), folder_id))
@@ -114,7 +114,7 @@ def _done(folder_id: UUID, message: str) -> Answer:
 
 
 def _listed(run: SyncRun, max_files: int = MAX_LISTED) -> list[ListedKind]:
-    """Return what a run did, with the refusals first: they may ask for something."""
+    """Return the changes of a run by kind, refusals first: they may need action."""
     found = []
     for change, words in CHANGE_WORDS.items():
         files = [
@@ -129,7 +129,7 @@ def _listed(run: SyncRun, max_files: int = MAX_LISTED) -> list[ListedKind]:
 
 
 def _state(folder_id: UUID, source: FolderSource) -> dict[str, Any]:
-    """Return what the last run did, and what those before changed."""
+    """Return the template values of the source's state: the last run and the earlier ones."""
     run = source.last_run
     past = folder_sources.list_runs(*context.caller(), folder_id)
     return {

@@ -1,1 +1,1 @@
-"""Pages on which one document is read, as text or as pages, with its versions."""
+"""Pages of one document: as text or as pages, with its versions."""

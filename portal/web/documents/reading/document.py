@@ -40,7 +40,7 @@ from portal.web.layout import Answer, fragments, see_other, wants_fragment
 from portal.web.people.notifications import new_bell
 
 CHUNKS_PER_PAGE = 20
-# The text above a citation that opens with it; the rest is a click away.
+# How many chunks above a citation open with it; the rest is a click away.
 _CHUNKS_BEFORE = 1
 _REVISIONS_SHOWN = 10
 _MAX_CITED = 100
@@ -79,7 +79,7 @@ def show(document_id: UUID) -> Answer:
 
 @blueprint.get("/<uuid:document_id>/file")
 def original_file(document_id: UUID) -> Answer:
-    """Send the original file; browsers show it inline where that is safe."""
+    """Send the original file; browsers show it inline if that is safe."""
     services, user = context.caller()
     detail = library.get_document(services, user, document_id)
     stored = library.open_file(services, user, document_id)
@@ -104,7 +104,7 @@ def edit(document_id: UUID) -> Answer:
         )
         before = library.get_summary(services, user, document_id).folder_id
         folder_id = identifier(request.form.get("folder_id", str(before or "")))
-        # A folder that the user may not see is not in the form, and is left only on purpose.
+        # A folder that the user may not see is not in the form; saving must not move it out.
         if folder_id != before:
             target = BulkTarget((document_id,))
             sight = folder_members.preview_move(services, user, target, folder_id)
@@ -118,7 +118,7 @@ def edit(document_id: UUID) -> Answer:
 
 @blueprint.get("/<uuid:document_id>/move")
 def preview_move(document_id: UUID) -> Answer:
-    """Say who gains and loses access to a document by a move to the chosen folder."""
+    """Show who gains and loses access to a document by a move to the chosen folder."""
     services, user = context.caller()
     library.get_summary(services, user, document_id)
     folder_id = identifier(request.args.get("folder_id"))
@@ -146,7 +146,7 @@ def _state(detail: DocumentDetail) -> dict[str, Any]:
     document = detail.summary
     job_ids = [document.job_id] if document.job_id else []
     job = jobs.newest_jobs(context.services(), job_ids).get(document.id)
-    # A document that is read again stays ready meanwhile.
+    # A document stays ready while it is read again.
     is_read_again = job is not None and job.status in UNFINISHED
     return {
         "detail": detail,
@@ -159,7 +159,7 @@ def _state(detail: DocumentDetail) -> dict[str, Any]:
 
 
 def page_with_error(document_id: UUID, error: PortalError, name: str) -> Answer:
-    """Return the page with the form that shows the error of this name."""
+    """Return the page with an error; `name` is the template value that shows it."""
     values = _page_values(library.get_document(*context.caller(), document_id))
     values[name] = error_message(error)
     if name == "edit_error":
@@ -211,7 +211,7 @@ def _page_values(detail: DocumentDetail) -> dict[str, Any]:
 
 
 def _path(folder_id: UUID | None) -> tuple[Folder, ...]:
-    """Return the folders that a document lies in, from the top."""
+    """Return the folders that contain a document, from the top."""
     if folder_id is None:
         return ()
     opened = folders.get_folder(*context.caller(), folder_id)
@@ -219,7 +219,8 @@ def _path(folder_id: UUID | None) -> tuple[Folder, ...]:
 
 
 def _private_reads(detail: DocumentDetail) -> list[AuditEntry]:
-    """Return what administrators read of a document, for its owner and the folder's keepers."""
+    """Return administrators' reads of a private document, for its owner and the folder's
+    keepers."""
     services, user = context.caller()
     if not private_reads.may_see_reads(user, detail.summary):
         return []
@@ -235,7 +236,8 @@ def _focus_arguments() -> dict[str, str]:
 def text_values(
     detail: DocumentDetail, focus: Focus, start: int, end: int | None = None
 ) -> dict[str, Any]:
-    """Return what the text needs, from chunk `start` to `end` or to the end of a part."""
+    """Return the template values of the text from chunk `start` to `end`, by default to the end of
+    a part."""
     part = start // CHUNKS_PER_PAGE + 1
     end = min(end or part * CHUNKS_PER_PAGE, part * CHUNKS_PER_PAGE)
     chunks, total_count = library.list_chunks(
@@ -272,7 +274,7 @@ def _image_sizes(
 
 
 def _citing(stored: StoredChunk, cited: Iterable[CitedIn]) -> list[CitedIn]:
-    """Return the citations of the present text that have a part in a chunk, one a conversation."""
+    """Return the citations of the current text that overlap a chunk, one per conversation."""
     start, end = stored.chunk.char_start, stored.chunk.char_end
     found: dict[UUID, CitedIn] = {}
     for one in cited:
@@ -288,7 +290,8 @@ def _citing(stored: StoredChunk, cited: Iterable[CitedIn]) -> list[CitedIn]:
 
 
 def source_values(citation: Citation, conversation_id: UUID) -> dict[str, Any]:
-    """Return what the pane beside a conversation needs to show a citation in its document."""
+    """Return the template values of the pane beside a conversation that shows a citation in its
+    document."""
     services, user = context.caller()
     if not citation.can_open or citation.document_id is None:
         quoted = None

@@ -1,4 +1,4 @@
-"""Targets of links into a document: a chunk that was found, or the exact words of a citation."""
+"""Targets of links into a document: a chunk, the words of a citation, matches or a position."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from portal.text.terms.analyser import query_terms
 from portal.text.terms.highlight import highlight_spans, occurrences, whole_words
 
 MAX_FIND_CHARACTERS = 200
-# More matches than can be gone through; the page then says that there are more.
+# More than anyone steps through; beyond it the page only says that there are more.
 MAX_MATCHES = 10_000
 MAX_DIGITS = 8
 
@@ -30,9 +30,10 @@ MAX_DIGITS = 8
 class Focus:
     """The target of a link in a document.
 
-    `chunk` holds or begins it. A citation of the present text is marked in place; for one of an
-    earlier text, `quoted` holds that text and its revision. `is_gone` when the link's chunk no
-    longer exists. `position` is that of a heading in the text.
+    `chunk` contains the target or its beginning. A citation of the current text is marked in place;
+    for one of an earlier text, `quoted` has that text and `quoted_number` the number of its
+    revision. `is_gone` is true if the target no longer exists. `position` is where a heading begins
+    in the text.
     """
 
     chunk: StoredChunk | None = None
@@ -55,7 +56,7 @@ class Focus:
         return _overlap(stored, match.start, match.end)
 
     def spans(self, chunks: Iterable[StoredChunk]) -> dict[UUID, tuple[Span, ...]]:
-        """Return what to mark in each of these chunks, by chunk id."""
+        """Return the ranges to mark in each of these chunks, by chunk id."""
         if self.find:
             return {stored.id: self._found(stored) for stored in chunks}
         if self.chunk is None or self.quoted is not None:
@@ -82,7 +83,7 @@ class Focus:
 
 
 def find_focus(detail: DocumentDetail) -> Focus:
-    """Return the target that the request's address names in this document."""
+    """Return the target in the request's address."""
     query = request.args.get("q", "").strip()
     if words := " ".join(request.args.get("find", "")[:MAX_FIND_CHARACTERS].split()):
         return _found_in_text(detail, words)
@@ -96,13 +97,13 @@ def find_focus(detail: DocumentDetail) -> Focus:
     try:
         chunk = library.find_chunk(*context.caller(), detail.summary.id, chunk_id)
     except NotFound:
-        # The text was indexed again since that link was made; show the document all the same.
+        # The text has been indexed again since the link was made; show the document anyway.
         return Focus(query=query, is_gone=True)
     return Focus(chunk, query=query)
 
 
 def _found_in_text(detail: DocumentDetail, words: str) -> Focus:
-    """Return the matches of these words, and the chunk of the one that `match` numbers."""
+    """Return the matches of these words, and the chunk of the one with the number `match`."""
     try:
         _, text = library.read_text(*context.caller(), detail.summary.id)
     except NotFound:
@@ -123,13 +124,13 @@ def _chunk_at(detail: DocumentDetail, position: int) -> StoredChunk | None:
 
 
 def natural(text: str | None) -> int | None:
-    """Parse a number from 0 in the address."""
+    """Parse a whole number from 0; return None for anything else."""
     is_number = text and text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS
     return int(text) if text and is_number else None
 
 
 def positive(text: str | None, *, otherwise: int = 1) -> int:
-    """Parse a number from 1 in the address; return `otherwise` if there is none."""
+    """Parse a whole number, at least 1; return `otherwise` for anything else."""
     number = natural(text)
     return otherwise if number is None else max(1, number)
 
@@ -140,7 +141,7 @@ def came_from() -> UUID | None:
 
 
 def cited_focus(document_id: UUID, citation_id: UUID) -> Focus:
-    """Return the target that a citation has in this document."""
+    """Return the target of a citation in this document."""
     services, user = context.caller()
     try:
         citation = citing.get_citation(services, user, citation_id)
@@ -161,7 +162,7 @@ def cited_focus(document_id: UUID, citation_id: UUID) -> Focus:
 
 
 def _chunk_of(document_id: UUID, citation: Citation) -> StoredChunk:
-    """Return the chunk that a citation of the present text begins in. Raises NotFound."""
+    """Return the chunk in which a citation of the current text begins. Raises NotFound."""
     services, user = context.caller()
     if citation.revision_id is None and citation.chunk_id is not None:
         return library.find_chunk(services, user, document_id, citation.chunk_id)

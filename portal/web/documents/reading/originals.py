@@ -14,13 +14,13 @@ from portal.http import context
 from portal.services.documents.library import StoredFile
 from portal.services.documents.reading import rendering
 
-# PDF viewers are plugins to the policy, so this one response allows them; scripts stay blocked.
+# For the policy, PDF viewers are plugins: `object-src` allows them. Scripts stay blocked.
 FILE_POLICY = "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'; sandbox"
-# A web page opens as one: without scripts, forms, and anything from elsewhere.
+# Web pages are shown without scripts, forms, or anything from other sites.
 HTML_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; sandbox"
 PDF_POLICY = "default-src 'self'; script-src 'none'; object-src 'self'; frame-ancestors 'none'"
 _HTML = "text/html"
-# The sandbox loads no style sheet of ours. The language of the text is not known.
+# The sandbox cannot load our style sheets. There is no `lang`, since the language is not known.
 _PAGE = """<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -43,9 +43,9 @@ _PAGES = {MediaType.HTML, MediaType.MARKDOWN}
 
 
 def file_answer(stored: StoredFile, *, encoding: str | None) -> Response:
-    """Return the response for an uploaded file; browsers show it inline where that is safe.
+    """Return the response for an uploaded file; browsers show it inline if that is safe.
 
-    Web pages and Markdown open as pages, with `source` in the address as they are written.
+    Web pages and Markdown are rendered; with `source` in the address their source is shown.
     """
     is_download = "download" in request.args
     is_page = stored.media_type in _PAGES and "source" not in request.args and not is_download

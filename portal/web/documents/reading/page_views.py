@@ -1,4 +1,4 @@
-"""Show a PDF as its pages: in its document, beside a conversation, and page by page."""
+"""The view of a PDF as pages: in its document, beside a conversation, and page by page."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from portal.web.documents.reading.focus import (
 from portal.web.layout import Answer, see_other, wants_fragment
 
 ZOOMS = (50, 75, 100, 150, 200)
-"""Percent of the width of the column."""
+"""In percent of the column's width."""
 PAGES_AT_ONCE = 3
-# The shape of frames: a page that is a hundred times higher than wide is not shown at full length.
+# The largest ratio of a frame's sides: a page a hundred times as high as wide is not shown in full.
 _MAX_RATIO = 5
-_MARKS_A_PAGE = 300
+_MARKS_PER_PAGE = 300
 _OF_A_PAGE = frozenset({"page", "view", "match"})
 _UNPLACED = N_("The quoted words could not be found on the page. This is the text of the document.")
 _UNDRAWN = N_(
@@ -53,9 +53,9 @@ blueprint = PageBlueprint("page_views", __name__, "/documents")
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Marks on pages: ranges of the text, of one `kind` ("quote", "found", or "place" for
-    the place of a heading); `chosen` is where the link leads. `asked` are the values of an address
-    that marks the same."""
+    """Marks on pages: ranges of the text, all of one `kind`: "quote", "found", or "place" for a
+    position. `chosen` is the mark that the link leads to. `asked` are the values of an address
+    with the same marks."""
 
     kind: str = "place"
     spans: tuple[Span, ...] = ()
@@ -86,7 +86,7 @@ class PagesView:
 
     @property
     def is_sought(self) -> bool:
-        """Return whether the address leads to a place, not only to the document."""
+        """Return whether the address leads to a page or mark, not only to the document."""
         return self.number > 1 or self.marks.chosen is not None
 
     @property
@@ -97,7 +97,7 @@ class PagesView:
 
     @property
     def kept(self) -> dict[str, str]:
-        """Return the values of the address that stay when another page is asked for."""
+        """Return the values of the address that stay when the user goes to another page."""
         kept = {name: value for name, value in request.args.items() if name not in _OF_A_PAGE}
         return kept | {"view": "pages"}
 
@@ -113,7 +113,7 @@ class PagesView:
 @blueprint.get("/<uuid:document_id>/pages/<int:number>")
 @limited("pages")
 def page(document_id: UUID, number: int) -> Answer:
-    """Show one page, for scripts that come near it."""
+    """Show one page; scripts request it when the user scrolls near it."""
     services, user = context.caller()
     if not wants_fragment():
         library.get_summary(services, user, document_id)
@@ -132,7 +132,7 @@ def page(document_id: UUID, number: int) -> Answer:
 @blueprint.get("/<uuid:document_id>/pages/<int:number>/picture")
 @limited("pages")
 def picture(document_id: UUID, number: int) -> Response:
-    """Send one page as a picture. Who may not see the document gets 404."""
+    """Send one page as a picture. 404 for users who may not see the document."""
     width = positive(request.args.get("w"), otherwise=WIDTHS[0])
     return _send_picture(*showing.page_picture(*context.caller(), document_id, number, width))
 
@@ -140,14 +140,14 @@ def picture(document_id: UUID, number: int) -> Response:
 @blueprint.get("/<uuid:document_id>/images/<key>")
 @limited("pages")
 def image(document_id: UUID, key: str) -> Response:
-    """Send an image that a document carries. Who may not see the document gets 404."""
+    """Send an image from a document. 404 for users who may not see the document."""
     return _send_picture(*showing.document_image(*context.caller(), document_id, key))
 
 
 def _send_picture(drawn: Picture, version: str) -> Response:
     response = make_response(drawn.data)
     response.headers["Content-Type"] = drawn.media_type
-    # Only for the same session: the next user of a browser has to ask.
+    # Cached for one session only: the next user of the browser must ask the server.
     response.vary.add("Cookie")
     response.headers["Cache-Control"] = (
         f"private, max-age={YEAR_S}, immutable" if request.args.get("v") == version else "no-cache"
@@ -156,8 +156,8 @@ def _send_picture(drawn: Picture, version: str) -> Response:
 
 
 def wants_pages(detail: DocumentDetail, focus: Focus) -> bool:
-    """Return whether to show a document as pages: if the address asks for them, or for no view and
-    there are some. Words that are not in the current file are shown as text."""
+    """Return whether to show a document as pages: if it has them and the address does not ask for
+    text. Targets that are not in the current file are shown as text."""
     if not showing.has_pages(detail.summary.media_type):
         return False
     if detail.summary.status is not DocumentStatus.READY or focus.quoted is not None:
@@ -171,7 +171,8 @@ def wants_pages(detail: DocumentDetail, focus: Focus) -> bool:
 def pages_view(
     detail: DocumentDetail, focus: Focus, address: Callable[..., str], *, count: int = PAGES_AT_ONCE
 ) -> tuple[PagesView | None, str | None]:
-    """Return the view of `count` pages from the focus on, or None and why text is shown instead."""
+    """Return the view of `count` pages, starting at the focus; or None and why text is shown
+    instead."""
     services, user = context.caller()
     document_id = detail.summary.id
     try:
@@ -195,7 +196,7 @@ def pages_view(
 
 
 def frame(size: tuple[float, float]) -> tuple[int, int]:
-    """Return width and height of the frame of a page, in points."""
+    """Return the width and height of a page's frame, in points."""
     width, height = (max(1.0, side) for side in size)
     return round(max(width, height / _MAX_RATIO)), round(max(height, width / _MAX_RATIO))
 
@@ -210,7 +211,7 @@ def _show(document_id: UUID, shown: ShownDocument, number: int, marks: Marks) ->
     on_page: tuple[Span, ...] = ()
     if number <= len(shown.pages):
         place = shown.pages[number - 1]
-        on_page = marks.on(place.start, place.end)[:_MARKS_A_PAGE]
+        on_page = marks.on(place.start, place.end)[:_MARKS_PER_PAGE]
         if on_page:
             _, stored = library.read_text(
                 services, user, document_id, start=place.start, end=place.end
@@ -244,14 +245,14 @@ def _focus_marks(focus: Focus) -> Marks:
 
 
 def _find_asked_marks(document_id: UUID, shown: ShownDocument, number: int) -> Marks:
-    """Return the marks of one page that its address asks for."""
+    """Return the marks of one page that the address asks for."""
     services, user = context.caller()
     find = " ".join(request.args.get("find", "")[:MAX_FIND_CHARACTERS].split())
     if not find:
         return _focus_marks(find_focus(library.get_document(services, user, document_id)))
     if number > len(shown.pages):
         return Marks()
-    # Only in the page, and a little around it, for matches that cross its edges.
+    # Search only the page and a little around it, for matches that cross its edges.
     place = shown.pages[number - 1]
     around = 2 * MAX_FIND_CHARACTERS
     start = max(0, place.start - around)

@@ -101,7 +101,7 @@ def show(document_id: UUID, number: int) -> Answer:
 
 @blueprint.get("/<int:number>/file")
 def original_file(document_id: UUID, number: int) -> Answer:
-    """Send the file that a version was read from; browsers show it inline where that is safe."""
+    """Send the file of a version; browsers show it inline if that is safe."""
     services, user = context.caller()
     revision = revisions.get_revision(services, user, document_id, number)
     stored = revisions.open_file(services, user, document_id, number)
@@ -141,7 +141,7 @@ def _differences(document_id: UUID, number: int, against: int) -> Answer:
 
 
 def _head(document_id: UUID) -> dict[str, Any]:
-    """Return the document, and its versions to choose from."""
+    """Return the template values of the document and the versions to choose from."""
     services, user = context.caller()
     return {
         "document": library.get_summary(services, user, document_id),

@@ -19,11 +19,11 @@ _PARAGRAPH_BREAK = re.compile(r"\n(?:[^\S\n]*\n)+")
 
 @dataclass(frozen=True, slots=True)
 class TextPiece:
-    """Characters of a chunk with the marks in them; `kind` is None in a paragraph.
+    """Part of a chunk's text with its marks; `kind` is None for a paragraph.
 
-    `is_first` for the piece with the chosen mark, whose index in `spans` is `first`. `level` is
-    that of a heading or item, `has_bullet` where an item stands behind one. `start` is where a
-    heading begins in the chunk.
+    `is_first` is true for the piece with the chosen mark, and `first` is the index of that mark in
+    `spans`. `level` is the level of a heading or item, `has_bullet` is true if a bullet was removed
+    from an item, and `start` is where a heading begins in the chunk.
     """
 
     text: str
@@ -38,7 +38,7 @@ class TextPiece:
 
 @dataclass(frozen=True, slots=True)
 class TablePiece:
-    """Rows of a table; its `header` may be further up in the document."""
+    """Rows of a table; the `header` may come from further up in the document."""
 
     header: tuple[TextPiece, ...]
     rows: tuple[tuple[TextPiece, ...], ...]
@@ -46,14 +46,14 @@ class TablePiece:
 
 @dataclass(frozen=True, slots=True)
 class ListPiece:
-    """Items of a list in a row: numbers stand in their text, bullets do not."""
+    """Consecutive items of a list: their text includes numbers but not bullets."""
 
     items: tuple[TextPiece, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ImagePiece:
-    """An image that the file carries, by its key, with width and height if they are known."""
+    """The key of an image in the file, with its width and height if they are known."""
 
     image: str
     size: tuple[int, int] | None = None
@@ -61,7 +61,7 @@ class ImagePiece:
 
 @dataclass(frozen=True, slots=True)
 class _Marks:
-    """The marks of a chunk, in order, and which of the marks a link leads to."""
+    """The marks of a chunk, in order, and the one that a link leads to."""
 
     spans: Sequence[Span]
     chosen: Span | None
@@ -92,8 +92,8 @@ def chunk_pieces(
     *,
     image_sizes: Mapping[str, tuple[int, int]] = MappingProxyType({}),
 ) -> Iterator[TextPiece | TablePiece | ListPiece | ImagePiece]:
-    """Yield the pieces of a chunk, in order; `chosen` is the mark that a link leads to, else the
-    first."""
+    """Yield the pieces of a chunk, in order; `chosen` is the mark that a link leads to, by default
+    the first."""
     ordered = sorted(spans, key=lambda span: span.start)
     marks = _Marks(ordered, chosen or (ordered[0] if ordered else None))
     items: list[TextPiece] = []

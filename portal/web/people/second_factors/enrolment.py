@@ -86,7 +86,7 @@ def add_passkey() -> Answer:
     owner, name = context.session_user(), request.form.get("name", "")
     credential = request.form.get("credential", "")
     if not credential:
-        # The password had to be confirmed first. Only a click may open the browser's dialog.
+        # The password had to be confirmed first. Only a click can open the browser's dialog.
         remember(gettext("Confirmed. You can add the passkey now."), kind="success")
         return _page(passkey_name=name)
     try:
@@ -119,7 +119,7 @@ def replace_recovery_codes() -> Answer:
 
 
 def _note_method(method: SignInMethod) -> None:
-    """Note that this session has taken the second step, as it just has."""
+    """Record that the user of this session has just authenticated with a second factor."""
     signed_in = context.signed_in()
     if signed_in is not None:
         sessions.renew_authentication(context.services(), signed_in, method=method)

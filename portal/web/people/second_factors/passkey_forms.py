@@ -1,7 +1,7 @@
 """The server's side of the passkey buttons: where passkeys are valid, and their challenges.
 
-A button fetches options, asks the authenticator, and posts its answer in an ordinary form. The
-challenge in between stays in the signed cookie of this browser's forms.
+A button fetches options, asks the authenticator, and posts its response in an ordinary form.
+Meanwhile the challenge is kept in the signed cookie for the browser's forms.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def current_site() -> RelyingParty:
-    """Return the site that passkeys are bound to: that of PORTAL_PUBLIC_URL where it is set, else
-    the address of the request, which is one that the portal trusts. Raises PasskeysUnavailable."""
+    """Return the site that passkeys are bound to: PORTAL_PUBLIC_URL if it is set, else the address
+    of the request, whose host is trusted. Raises PasskeysUnavailable."""
     settings = context.services().settings
     parts = urlsplit(settings.public_url if settings.has_public_url else request.host_url)
     host, port = (parts.hostname or "").lower(), parts.port
@@ -42,7 +42,7 @@ def current_site() -> RelyingParty:
 
 
 def _require_name(host: str, local_address: str) -> None:
-    """Refuse an IP address, which no browser accepts. Raises PasskeysUnavailable."""
+    """Refuse an IP address, which browsers do not accept. Raises PasskeysUnavailable."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -58,7 +58,7 @@ def _require_name(host: str, local_address: str) -> None:
 
 
 def find_site() -> tuple[RelyingParty | None, str | None]:
-    """Return the site, or why there is none in the reader's language."""
+    """Return the site; or None, and in the reader's language why there is none."""
     try:
         return current_site(), None
     except PasskeysUnavailable as error:
@@ -66,7 +66,7 @@ def find_site() -> tuple[RelyingParty | None, str | None]:
 
 
 def send_options(options: str, challenge: Challenge) -> Response:
-    """Answer with the options for the browser, which keeps their challenge."""
+    """Return the options for the browser, and keep their challenge in its cookie."""
     session[_CHALLENGE] = {
         "value": base64.b64encode(challenge.value).decode(),
         "user": challenge.user_id.hex if challenge.user_id else None,
@@ -76,8 +76,7 @@ def send_options(options: str, challenge: Challenge) -> Response:
 
 
 def take_challenge() -> Challenge:
-    """Return the challenge that this browser was given last, and forget it. Raises
-    PasskeyRefused."""
+    """Return this browser's last challenge, and delete it. Raises PasskeyRefused."""
     kept = session.pop(_CHALLENGE, None)
     try:
         return Challenge(

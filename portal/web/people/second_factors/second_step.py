@@ -73,18 +73,18 @@ def sign_in_with_passkey() -> Answer:
     after = next_path()
     try:
         user = _check_passkey(None)
-        # Where only the provider says who may come in, a passkey is no way around it.
-        accounts.check_own_sign_in(context.services(), user.name)
+        # If only the provider may sign users in, a passkey must not bypass it.
+        accounts.require_local_sign_in(context.services(), user.name)
         return finish_sign_in(user, methods=[SignInMethod.PASSKEY], after=after)
     except PortalError as error:
         return show_sign_in_page(after, error=error_message(error)), error.status
 
 
 def _finish(check: Callable[[PendingSignIn], SignInMethod]) -> Answer:
-    """Finish the sign-in that this browser has begun, once `check` accepts a second factor."""
+    """Finish this browser's pending sign-in if `check` accepts the second factor."""
     after = next_path()
     try:
-        # The user of the pending sign-in, so that a password changed meanwhile stops it.
+        # Use the user of the pending sign-in: it fails if the password has been changed since.
         pending = load_pending()
         methods = [*pending.methods, check(pending)]
         return finish_sign_in(pending.user, methods=methods, after=after)
@@ -97,7 +97,7 @@ def _finish(check: Callable[[PendingSignIn], SignInMethod]) -> Answer:
 
 
 def _check_passkey(user_id: UUID | None) -> VerifiedUser:
-    """Return the user of the passkey that the form brings. Raises PasskeyRefused."""
+    """Return the user of the passkey in the form. Raises PasskeyRefused."""
     return passkeys.finish_sign_in(
         context.services(),
         passkey_forms.current_site(),

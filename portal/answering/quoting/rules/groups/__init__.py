@@ -1,1 +1,1 @@
-"""Groups of things of which one is not the other: weekdays, cities, kinds of leave."""
+"""Groups of things that must not be mistaken for each other: weekdays, cities, kinds of leave."""

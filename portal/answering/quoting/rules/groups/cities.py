@@ -1,4 +1,4 @@
-"""Cities: what is said of one office, trip or fair does not answer for that in another city."""
+"""Cities: a statement about the office or fair in one city does not answer for another city."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OTHERS = re.compile(
     r"|(?:all )?others|elsewhere|(?:every|any)where else|(?:the )?rest"
     r"|其[他它余](?:所有)?(?:城市|地区|地方|各?地)?"
 )
-# Other cities of one country: the dictionary does not say which these are.
+# Other cities of one country: the dictionary does not say which country a city is in.
 _OF_COUNTRIES = re.compile(r"国内|境[内外]|国外|海外|省内|domestic|abroad|overseas|international")
 
 
@@ -39,8 +39,8 @@ def find_cities(text: str) -> frozenset[str]:
 def rows_of_other_cities(
     question: str, rows: Sequence[Statement], contexts: Sequence[str]
 ) -> dict[int, str]:
-    """Return the indexes of the rows for all other cities that apply to the one in question, with
-    its name there: Munich, for "elsewhere" below Berlin and Paris."""
+    """Return the indexes of the rows for all other cities that apply to the city asked about, with
+    its name in the question: Munich, for "elsewhere" below Berlin and Paris."""
     asked = _find_named(question)
     if len(asked) != 1:
         return {}
@@ -61,7 +61,7 @@ def rows_of_other_cities(
 
 
 def _find_named(text: str) -> dict[str, frozenset[str]]:
-    """Return the English names of the cities in a text, by what it calls them."""
+    """Return the English names of the cities in a text, by their names there."""
     known = lexicon.cities()
     text = _NO_PLACE.sub(" ", text)
     found: dict[str, frozenset[str]] = {}
@@ -79,7 +79,7 @@ def _find_named(text: str) -> dict[str, frozenset[str]]:
 def _find(
     known: Mapping[str, frozenset[str]], parts: Sequence[str], separator: str, max_parts: int
 ) -> dict[str, frozenset[str]]:
-    """Return the cities in a row of characters or words, of names within names the longest."""
+    """Return the cities in a sequence of characters or words; of overlapping names the longest."""
     found: dict[str, frozenset[str]] = {}
     first = 0
     while first < len(parts):

@@ -1,4 +1,4 @@
-"""Months: what was sold in January does not say what was in February."""
+"""Months: the sales of January do not answer for February."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAMES = _LONG.split("|")
 _SHORT = "jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec"
 _NO_DAY_BEFORE = r"(?<!\d )(?<!\dth )(?<!\dst )(?<!\dnd )(?<!\drd )"
 _DAY_OF_MONTH = r"\d{1,2}(?![\d.,%])|\s\d{1,2}\s?[日号]|\s?[日号底初中起至到前后之以]"
-# A whole month, not a day of it, and not a time from or until which something is so.
+# A whole month, not a day of it, and not a time from or until which something holds.
 _MONTH = re.compile(
     rf"(?<!since )(?<!from )(?<!until )(?<!till )(?<!by )(?<!before )(?<!after )"
     rf"{_NO_DAY_BEFORE}(?<!\d of )(?<!\dth of )\b({_LONG})\b"
@@ -32,7 +32,7 @@ _IN_MAY = re.compile(r"\b(?:in|of|for|during|last|this|next) may\b|\bmay(?: (?:1
 
 
 def find_months(text: str) -> frozenset[int]:
-    """Return the months that a text is about, January as 1, of a span of them each."""
+    """Return the months that a text is about, January as 1; of a span, every month."""
     folded = fold(text).text
     found = set()
     for match in _SPAN.finditer(folded):

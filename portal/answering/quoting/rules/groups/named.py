@@ -1,5 +1,5 @@
-"""Whether a statement is about another of a group of things than the question: another weekday,
-city, kind of leave or numbered unit."""
+"""Whether a statement is about another thing of a group than the question: another weekday, city,
+kind of leave or numbered unit."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from portal.answering.quoting.rules.groups.weekdays import find_weekdays
 from portal.answering.quoting.rules.kinds import OF_TIMES, Wanted
 from portal.text.characters.folding import fold
 
-# "On Saturdays only breakfast is served" says something of lunch as well.
-# But 64 只 counts.
+# "On Saturdays only breakfast is served" says something about lunch as well. In 64 只, 只 is not
+# "only" but a counter.
 _RULES_OUT = re.compile(
     r"(?<!\d)(?<!\d )(?<!几)只|仅|除|其[余他它]"
     r"|\b(?:only|just|must|except|exclu\w+|outside|elsewhere|others?|rest|all|both|any)\b"
@@ -28,25 +28,27 @@ _RULES_OUT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Things of which one is not the other, and how to find those that a text names."""
+    """Things that must not be mistaken for each other, and how to find those that a text names."""
 
     find: Callable[[str], frozenset[Hashable]]
     mentions: Callable[[str], frozenset[Hashable]] | None = None
-    """What finds those that a text names beside what it is about, which may be one in question."""
+    """Finds all things that a text mentions, also those that it is not about: one of them may be
+    the one asked about."""
     by_headings: bool = True
-    """A statement that names none is about those of its headings."""
+    """Whether a statement that names none is about those in its headings."""
     answers: Collection[Wanted] = ()
-    """The kinds of answer that name one themselves, so that a question need not mean its own."""
+    """The kinds of answer that may name another thing than the question: if one of these is wanted,
+    the group does not count."""
 
 
-# Headings seldom hold for all that is below them where they name a city or a number.
+# Headings that name a city or a number seldom apply to everything below them.
 _GROUPS = (
     # "Is it open on Saturday?" is answered by other days as well, "until when?" is not.
     Group(find_weekdays, answers=(Wanted.ANYTHING,)),
     Group(find_quarters),
     Group(find_months, mentions=find_mentioned_months, answers=OF_TIMES),
     Group(find_cities, by_headings=False, answers=(Wanted.PLACE,)),
-    # "May I take a bag of 25 kg?" is answered by what another weight is.
+    # "May I take a bag of 25 kg?" may be answered with another weight.
     *(
         Group(partial(find_sizes, size), by_headings=False, answers=(Wanted.ANYTHING,))
         for size in SIZES
@@ -58,7 +60,7 @@ Named = tuple[tuple[Group, frozenset[Hashable]], ...]
 
 
 def find_named(question: str, wanted: Wanted) -> Named:
-    """Return the groups of which a question names something, with what it names."""
+    """Return the groups from which a question names things, with these things."""
     groups = (one for one in _GROUPS if wanted not in one.answers)
     found = [(one, things) for one in groups if (things := one.find(question))]
     found += [
@@ -70,7 +72,7 @@ def find_named(question: str, wanted: Wanted) -> Named:
 
 def names_others(asked: Named, context: str, text: str) -> bool:
     """Return whether a text, or its headings if it does not, names things of the same group and
-    none of those in question."""
+    none of those asked about."""
     return any(_names_others(group, things, context, text) for group, things in asked)
 
 

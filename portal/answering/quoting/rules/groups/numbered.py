@@ -1,4 +1,4 @@
-"""Things that a number tells apart: what is said of unit 1 does not answer for unit 2."""
+"""Things with a number: a statement about unit 1 does not answer for unit 2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quarters of a year: the revenue of the second does not answer for that of the third."""
+"""Quarters of a year: the revenue of the second quarter does not answer for the third."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from portal.text.characters.folding import fold
 _QUARTER = re.compile(
     r"(?<![a-z])q([1-4])(?![\da-z-])|第?([一二三四1-4])季度|\b(first|second|third|fourth) quarter\b"
 )
-# In the minutes of a quarter, what is said of the one before.
+# Statements about the previous quarter, in the minutes of one.
 _LAST_QUARTER = re.compile(r"上个?季度|\b(?:last|previous) quarter\b")
 _QUARTERS = {
     name: number

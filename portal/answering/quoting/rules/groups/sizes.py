@@ -1,4 +1,4 @@
-"""Sizes that tell things apart: what a 2.2 kW motor weighs does not answer for one of 3 kW."""
+"""Things that differ in size: the weight of a 2.2 kW motor does not answer for one of 3 kW."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from portal.text.characters.folding import fold
 
-# Figures before units that are measured alike.
+# A figure and its unit, one pattern per quantity.
 SIZES = tuple(
     re.compile(rf"(?<![\d.,])(\d{{1,5}}(?:\.\d{{1,3}})?) ?({unit})(?![a-z\d])")
     for unit in (
@@ -21,7 +21,7 @@ _FACTORS = {
     **dict.fromkeys(("cm", "厘米"), 10.0),
     "tb": 1e6,
 }
-# "Up to 3 kW", "2–3 kW" and "3 kW each" tell nothing apart.
+# "Up to 3 kW", "2–3 kW" and "3 kW each" do not name the size of one thing.
 _BEFORE = re.compile(
     r"(?:\b(?:allow\w*|limit\w*|up to|over|under|above|below|between|than|least|most|max\w*|min\w*"
     r"|each|per|every)\b|\d\s?(?:-|–|~|至|到)|[上下]限|限[重额]|超过|不[足超到]|至少|最[多少大小高低]|每)"
@@ -32,7 +32,7 @@ _NEAR = 32
 
 
 def find_sizes(size: re.Pattern[str], text: str) -> frozenset[float]:
-    """Return the figures before a unit in a text: 3 for "3.0 kW"; none where one is a limit."""
+    """Return the sizes in a text, in the smallest unit: 3000 for "3 kW"; none if one is a limit."""
     folded = fold(text).text
     found = set()
     for match in size.finditer(folded):

@@ -1,6 +1,8 @@
-"""Words for things of which one is not the other: sick and annual leave, trains and flights.
+"""Words for things that must not be mistaken for each other: sick and annual leave, trains and
+flights.
 
-The model that reads places such words close together, and takes what is said of one for the other.
+The model that reads places such words close together, and takes a statement about one for a
+statement about the other.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ import re
 
 from portal.text.characters.folding import fold
 
-# A group a line, each pattern one of its things, in both languages; texts are folded.
+# Groups with one pattern per thing, in both languages; texts are folded.
 TERMS = tuple(
     tuple(map(re.compile, patterns))
     for patterns in (
@@ -99,7 +101,7 @@ TERMS = tuple(
         ),
         (r"单人[间房]|\bsingle room", r"双人[间房]|标准间|\b(?:double|twin) room"),
         (r"进口|\bimport", r"出口|\bexport"),
-        # In Chinese alone: an English text does not say which country is at home.
+        # Only in Chinese: an English text does not say which country is home.
         (
             r"国内(?!外)|境内(?!外)",
             r"(?<!内)境外|国外|海外|出国|日本|韩国|美国|加拿大|英国|法国|德国|意大利|西班牙|瑞士|荷兰|新加坡|泰国|越南|印度|欧洲",

@@ -23,7 +23,7 @@ _SPAN = re.compile(
     rf"{_DAY}(?:\s*(?:至|到|-|–|—|~|to|through)\s*(?:周|星期|礼拜)?(?:([一二三四五六日天])(?![次个])"
     r"|(mon|tue|wed|thu|fri|sat|sun)(?:s|nes|rs|ur)?(?:day)?s?\b))?"
 )
-# "The sun" is no day.
+# Capitalised only: "the sun" is not a day.
 _SHORT = re.compile(
     r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun)(?:s|rs?)?\b\.?(?=\s*(?:[\d–/,;&|-]|\Z|and\b|to\b))"
 )

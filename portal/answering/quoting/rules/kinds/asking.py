@@ -21,18 +21,19 @@ _UNIT_NAME = (
     r"|ml|(?:milli)?lit(?:er|re)s|[kmgt]b|gigabytes|megabytes|terabytes|[mg]hz|decibels?|db|fps"
     r"|frames|(?:mega)?pixels|lumens?|rpm|amps?|bar|psi)\b"
 )
-# "Which day rate" asks for no day.
+# "Which day rate" does not ask for a day.
 _NOT_OF_A_NOUN = (
     r"(?= (?:is|was|are|were|do|does|did|can|must|will|should|has|have|i|we|in|of|the)\b|\Z)"
 )
-# "What happens to my deposit", "what is the deadline for the fee" and "which cost centre" ask for no
-# amount.
+# "What happens to my deposit", "what is the deadline for the fee" and "which cost centre" do not
+# ask for an amount.
 _RANGES = "(?:(?:the|our|your|possible) )?(?:salar|price|pay|age|product|service|colou?r|size|value|date|topic|fee|cost|option|activit|subject)"
 _LEADS_AWAY = r"(?:of|for|in|on|at|from|with|by|as|if|about|when|to|after|before|not|happens?|handles?|decides?)(?![\w-])"
 _NOT_BEFORE_A_NOUN = (
     r"(?! (?:polic(?:y|ies)|rules?|control|history|contracts?|managers?|requirements?|length)\b)"
 )
-# "What building permit do I need" asks for no building, "which company car may I choose" for no name.
+# "What building permit do I need" does not ask for a building, nor "which company car may I choose"
+# for a name.
 _NOT_IN_A_COMPOUND = (
     r"(?! (?!(?:in|on|at|near|of|for|to|with|by|from|do|does|did|is|are|was|were|has|have|can|may|must|will|should)\b)"
     r"[a-z]+(?: [a-z]+)? (?:do|does|did|is|are|was|were|can|could|may|must|should|will|would|has|have|applies|apply"
@@ -232,7 +233,7 @@ _ASKED = (
         Wanted.PERSON,
         any_of(
             r"谁|哪些?(?:人|员工|同事)|哪位|何人|什么人",
-            # "Which setting is for those who …" asks for no person.
+            # "Which setting is for those who …" does not ask for a person.
             r"\A(?!(?:(?:by|for|from|in|on|to|with) )?(?:which|what|how|when|where)\b(?!.*\bname\b)).*?"
             r"\bwho(?:m|se)?\b(?! knows)",
             r"which (?:person|manager|employee)|who's",
@@ -257,7 +258,7 @@ _ASKED = (
         ),
     ),
 )
-# 好几次 and 那几天 ask for no number.
+# 好几次 and 那几天 do not ask for a number.
 _SOME = re.compile(
     r"(?:[好才没那这头]|(?<!提)前)几(?=[个天次年月周位名])"
     r"|几(?=[个位名][^,]{1,8}(?:叫什么|名字|是谁|都?是哪))"

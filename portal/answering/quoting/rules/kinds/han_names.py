@@ -21,13 +21,13 @@ _ALONE = re.compile(rf"(?:\A|[;|、,。\s(:])([{HAN}]{{{_LENGTH}}})(?=[;|、,。
 
 
 def find_han_names(folded: str) -> list[str]:
-    """Return what may be names in a folded text."""
+    """Return the possible names in a folded text."""
     return [one for one in _ALONE.findall(folded) if is_han_name(one)]
 
 
 def is_han_name(text: str) -> bool:
-    """Return whether three characters may be a name: they begin with a surname, are no word, and
-    begin with none, as 高压室 does."""
+    """Return whether three characters may be a name: they begin with a surname, are not a word, and
+    do not begin with a noun, as 高压室 does."""
     if len(text) != _LENGTH or text[0] not in _SURNAMES or rjieba.has_word(text):
         return False
     word, tag = rjieba.tag(text)[0]

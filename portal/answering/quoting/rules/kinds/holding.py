@@ -45,7 +45,7 @@ _MONEY = (
     rf"\d[\d,.]{{0,12}}(?![\d,.:/%]|\s?(?:{TIME_UNIT}|{MONTH}))"
 )
 _PERCENT = r"\d\s*:\s*\d|\d\s*(?:%|percent|per cent|‰)|[百千万]分之|[一二三四五六七八九\d]\s*(?:折|成(?![为功果本员立人年绩熟交份长])|个(?:百分)?点)|\bhalf\b|一半|全额"
-# 2026年11月6日 and 每月1日 are no durations.
+# 2026年11月6日 and 每月1日 are not durations.
 _OF_DATES = r"(?<=[上下])半年|(?:19|20)\d\d年|\d{1,2}月|(?<=月)\d{1,2}日"
 _DURATION = (
     rf"\d:\d\d\s*(?:to|and|[-—至到])\s*\d{{1,2}}:\d\d|(?<!\d)(?!{_OF_DATES}){NUMERAL}\)?\s?[多余个-]?\s?-?(?:[a-z]{{3,9}} )?{TIME_UNIT}|{ORDINAL} {TIME_UNIT}"
@@ -59,7 +59,7 @@ _DATE = (
 )
 _MEASURE = rf"{FIGURE}\s*{MEASURE_UNIT}|{NUMERAL}[个 ]?{MEASURE_UNIT}|\d\s*(?:%|percent)|unlimited|不限|无限"
 
-# Neither is a telephone number.
+# Amounts and dates, neither of which are telephone numbers.
 _NO_AMOUNT = rf"(?![\d.,]*\s*(?:[元%]|[天日年月]|{MEASURE_UNIT}|{CURRENCY}))"
 _WITH_YEAR = re.compile(
     rf"{MONTH}\.? (?:\d{{1,2}},? )?(?:19|20)\d\d|(?<!\d)(?:19|20)\d\d[-/.]\d{{1,2}}[-/.]\d{{1,2}}"
@@ -72,7 +72,7 @@ _ROOM = (
     r"|folder|wiki|intranet|app|site|tab|cent(?:er|re)|station|hotel|hospital|bucket|region|address)\b"
 )
 
-# Places that are no rooms.
+# Places other than rooms.
 _OTHER_PLACE = (
     r"(?:racks?|cages?|bins?|crates?|fridges?|freezers?|lockers?|safe|bay|dock|deck|terraces?|garden|lounge"
     r"|cellar|server|drive|share|inbox|tray|trolley|shelf|shelves|hooks?)\b"
@@ -80,7 +80,7 @@ _OTHER_PLACE = (
 
 
 def _in_column(names: str) -> str:
-    """Return a pattern of a table's cell under one of these headers, as in 物业 老周 找谁."""
+    """Return a pattern for a table cell before one of these headers, as in 物业 老周 找谁."""
     return rf"[^;\s][^;]{{0,60}}\s[^;\s]{{0,6}}(?:{names})[^;]{{0,6}}(?:;|\Z)"
 
 
@@ -114,7 +114,7 @@ _HELD = {
         r"\b(?:at|by|until|till|from|between|before|after) \d{1,2}(?![\d%.:]| ?[a-z€£$])|\b\d{1,2} ?- ?\d{1,2}\b",
         r"\b\d{1,2} (?:to|and) \d{1,2}\b",
     ),
-    # A month or a year is no day.
+    # A month or a year is not a day.
     Wanted.DAY: any_of(
         rf"\d\s*[日号](?![楼线门窗厅房车机])|\d[-/.]\d{{1,2}}[-/.]\d|\d/\d|\d{{1,2}}(?: of)? {MONTH}|{MONTH}\.? \d{{1,2}}(?!\d)",
         rf"{ORDINAL} (?:[a-z]+ )?day\b|\d(?:st|nd|rd|th)\b|{HAN_NUMERAL}[日号]", r"(?:周|星期|礼拜)[一二三四五六日天末]|[月周季年][初中末底]|[当次同]一?[天日]|前一[天日]|节日",
@@ -157,7 +157,7 @@ _HELD = {
         r"[红橙黄绿蓝紫黑白灰粉棕银金米][色的]|[深浅藏][红绿蓝灰]|(?<![一-龥])[红橙黄绿蓝紫黑白灰粉棕银金](?![一-龥])|\b(?:red|orange|yellow|green|blue|purple|violet|black|white|gr[ae]y"
         r"|pink|brown|silver|gold|beige|navy|turquoise|transparent)\b|透明|无色"
     ),
-    # The office itself is no answer.
+    # The office itself is not an answer.
     Wanted.HOLDER: any_of(_NICKNAME, r"\b(?:mr|ms|mrs|dr)\b"),
     Wanted.PERSON: any_of(
         r"[甲乙丙双]方|(?<![一两二三四五六七八九十几多每\d])个人|本人|自[己行理费]|房东|[租业]主|租客|客户|公司|单位|人员|专家|家长|导游|hrbp|(?:人|者|方|主持|记录|导师):|经理|主[管任席]|总监|副总|总裁|董事|[部处科校院所组队店会班库场厂站室]长|[小题]组|学[校院]|委员会|负责人|专员|[部处]门?(?:[^一-龥]|$)"
@@ -186,7 +186,7 @@ _NOT_COUNTS = any_of(
     rf"|{FIGURE}\s*(?:[ckm]?m[23]?|k?g|[kmgt]b|k?w|m?a|v|db)\b"
     r"|\d[\d ]{0,12}(?:号线|号)|一[致般定些直起切律样旦]|统一|唯一|之一",
 )  # fmt: skip
-# 412 块塑料托 are no money.
+# 412 块塑料托 are not money.
 _PIECES = re.compile(r"(?<=\d)\s*块(?=[一-龥])(?!钱)")
 _COUNT = any_of(rf"\d[\d,]{{0,12}}|{HAN_NUMERALS}(?=[{COUNTERS}次倍])|{NUMBER_WORD}|\bno\b|不限")
 # rjieba's tags of Chinese names: people, organisations, places, other proper names.
@@ -230,7 +230,7 @@ _NARROWER = {
     ),
     Wanted.CONTACT: (
         (re.compile(r"邮箱|邮件地址|\be-?mail address"), any_of(_E_MAIL)),
-        # An extension is no mobile number.
+        # An extension is not a mobile number.
         (re.compile(r"手机|\b(?:mobile|cell)\b"), any_of(r"\d(?:[ ()-]{0,2}\d){8,14}")),
         (
             re.compile(r"网址|\b(?:url|web ?site|web address)\b"),
@@ -247,13 +247,13 @@ _NAME_OF_PLACE = re.compile(
     r"(?:(?:\b(?:[io]n|at|to|from|near|into|via|of|through|behind|outside|between|for|and|or|the|In|At)|[;|:>–-]) |[：（、，。]"
     r"|\b(?=[A-Z][\w’'-]{1,30} [A-Z]))([A-Z][\wà-ÿ’'-]+)"
 )
-# A capital letter says less there.
+# At the beginning of a sentence, a capital letter says less.
 _FIRST_WORD = re.compile(r"\A[\W\d_]*([A-Z][a-zà-ÿ]+)(?= [a-z])")
 _CALENDAR = re.compile(
     r"january|february|march|april|may|june|july|august|september|october|november|december"
     r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 )
-# What is measured alike, one a line; folded.
+# The units of one quantity per line; folded.
 _UNITS = tuple(
     re.compile(rf"(?<![a-z])(?:{names})(?![a-z])")
     for names in (
@@ -272,13 +272,13 @@ _UNITS = tuple(
         r"k?pa|帕|bar|psi",
     )
 )
-# The size of the "140 L" fridge, of which the noise is asked for
+# The size of the "140 L" fridge whose noise is asked for.
 _GIVEN = re.compile(rf"{FIGURE}\s?(?:[a-z]+|[{HAN}])")
 # "Who do I call?" is answered by a number as well.
 _CALLS = re.compile(
     r"\b(?:call|ring|phone|dial|e-?mail|contact|talk to|report to)\b|打给|联系|致电|打电话|打哪|拨打|发邮件"
 )
-# "Who do I turn to?" is, where the statement tells to call.
+# So is "who do I turn to?", if the statement says to call.
 _TURNS_TO = re.compile(r"找谁|找哪|\bwho(?:m)? (?:do|should|can) (?:i|we)\b")
 
 _HOLDS = re.compile(OFFICE, re.IGNORECASE)
@@ -287,7 +287,7 @@ _GOES_TO = re.compile(
     rf"\b(?i:by|from|to|with|of) (?i:the |our )(?:\w+ )?(?i:{OFFICE})\b(?!,? [A-Z])"
     rf"|[由经待报向需请][^，。;；、]{{0,6}}{OFFICE}(?=[审批签核]|同意|确认|决定|汇报|提出|\Z)"
 )
-# "Which people may not enter?" is answered by those who do nothing else.
+# "Which people may not enter?" is also answered by groups such as visitors, who hold no office.
 _ASKS_PEOPLE = re.compile(r"[哪什][些么]人|\b(?:which|what) (?:people|persons)\b")
 _PEOPLE = re.compile(
     r"\b(?:visitor|guest|person|people|child|children|minor|student|patient|participant)s?\b|[者人童]"
@@ -320,8 +320,8 @@ def _has_signs(wanted: Wanted, statement: str, folded: str, question: str, asked
 
 
 def _has_unit(folded: str, asked: str) -> bool:
-    """Return whether a statement has a figure and a unit of the kind that the question asks for,
-    beside those that it gives."""
+    """Return whether a statement has a figure and a unit of the kind that the question asks for.
+    Units that the question has with a figure are not asked for."""
     asked = _GIVEN.sub(" ", asked)
     named = (unit for unit in _UNITS if unit.search(asked))
     return any(map(str.isdigit, folded)) and any(unit.search(folded) for unit in named)
@@ -338,7 +338,7 @@ def _is_of_people(folded: str, asked: str) -> bool:
 
 
 def _has_name(wanted: Wanted, statement: str, folded: str, question: str, asked: str) -> bool:
-    """Return whether a statement has a name or a code that the question has not."""
+    """Return whether a statement has a name or a code that the question does not have."""
     held = [match.group().strip(" ,.。") for match in _HELD[wanted].finditer(folded)]
     capitals = _NAME_OF_PLACE if wanted is Wanted.PLACE else _NAME
     names = (name.lower() for name in [*capitals.findall(statement), *_first_name(statement)])

@@ -16,7 +16,7 @@ NUMBER_WORD = (
     r"|forty|fifty|sixty|ninety|hundred|thousand|half|none|unlimited)\b"
 )
 HAN_NUMERAL = r"[零〇一二两三四五六七八九十百千万半]"
-# Bounded: without that a row of thousands of digits takes the square of its length.
+# Bounded, because a row of thousands of digits would take time quadratic in its length.
 FIGURE, HAN_NUMERALS = r"\d[\d,.]{0,20}", rf"{HAN_NUMERAL}{{1,12}}"
 NUMERAL = rf"(?:{FIGURE}|{HAN_NUMERALS}|{NUMBER_WORD})"
 TIME_UNIT = (
@@ -39,7 +39,7 @@ MEASURE_UNIT = (
     r"|(?:kilo|mega|giga|tera)?bytes?|feet|foot|inch\w*|square|grams?|tons?|lit(?:er|re)s?|degrees?|watts?|volts?|pixels?|m[23]?|m?s|bits?)\b"
     r"|个?字符?|位|岁)"
 )
-# What Chinese counts with: 两只, 三份.
+# The counters of Chinese: 两只, 三份.
 COUNTERS = "个位名人份条种层台页张家款项件辆间部套支道步笔本只头瓶盒箱袋把双对座栋艘架处颗棵根片枚粒罐桶筐户所封篇册题批株盘碗杯"
 MONEY_NOUN = (
     r"(?:price|cost|money|fee|budget|salary|wage|charge|fare|fine|deposit|allowance|rent)s?"

@@ -23,10 +23,10 @@ class Wanted(StrEnum):
     CLOCK = "clock"
     DAY = "day"
     TIME = "time"
-    UNTIL = "until"  # A time, but no duration.
+    UNTIL = "until"  # A time, but not a duration.
     CONTACT = "contact"
     PLACE = "place"
-    HOLDER = "holder"  # Of an office, by name.
+    HOLDER = "holder"  # The holder of an office, by name.
     PERSON = "person"
     REASON = "reason"
     NAME = "name"
@@ -34,9 +34,9 @@ class Wanted(StrEnum):
     LIST = "list"
 
 
-# Nothing marks what answers these; 因为 and "because" are often left out.
+# Nothing marks an answer to these; 因为 and "because" are often left out.
 ANY_TEXT = (Wanted.ANYTHING, Wanted.REASON)
-# What answers these nearly always has their signs, which weigh more than those of other kinds.
+# Answers to these nearly always have the signs of their kind, so these weigh more.
 WITH_SIGNS = (
     Wanted.MONEY, Wanted.FREQUENCY, Wanted.DURATION, Wanted.COUNT, Wanted.CODE, Wanted.CLOCK,
     Wanted.HOLDER, Wanted.PERSON, Wanted.PLACE, Wanted.WEIGHT, Wanted.TEMPERATURE, Wanted.COLOUR,
@@ -47,5 +47,5 @@ WITH_SIGNS = (
 OF_TIMES = (
     Wanted.TIME, Wanted.UNTIL, Wanted.DAY, Wanted.CLOCK, Wanted.DURATION, Wanted.FREQUENCY,
 )  # fmt: skip
-# What happens to someone or something.
+# Kinds of answer that say who, where or when of an event.
 OF_EVENTS = (Wanted.PERSON, Wanted.PLACE, Wanted.TIME)

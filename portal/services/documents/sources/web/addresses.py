@@ -1,8 +1,8 @@
 """Allowed addresses of web sources, and connections to those only.
 
 An address is checked where the connection is made: the name is resolved once, each of its addresses
-is checked, and the connection goes to one of these. A name that resolves differently a moment later
-leads nowhere else.
+is checked, and the connection goes to one of them. So a name that resolves differently a moment
+later cannot lead elsewhere.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Resolver = Callable[[str, int], Sequence[Address]]
 MAX_URL_CHARACTERS = 1000
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _PATTERN = re.compile(r"(?P<host>\[[^\]]+\]|[^:]+)(?::(?P<port>\d+))?")
-# Not public, which some versions of Python do not know.
+# Not public, although some versions of Python say so.
 _SPECIAL: tuple[Network, ...] = (
     IPv4Network("192.0.0.0/24"),
     IPv6Network("64:ff9b:1::/48"),
     IPv6Network("fec0::/10"),
 )
-# One reason for both: otherwise users could list the names of a private network.
+# One reason for both cases: otherwise users could list the names of a private network.
 _NO_HOST = N_("its host was not found, or its address is not public")
 
 
@@ -41,7 +41,7 @@ def check_url(settings: SourceSettings, text: str, base: httpx.URL | None = None
     """Return an address that may be requested, without its fragment. Raises PageUnavailable for
     another scheme than http and https, for a name or password in it, and for a host or port that
     the operator does not allow."""
-    if not text.strip():  # It would be that of `base`.
+    if not text.strip():  # The result would be `base`.
         raise PageUnavailable("it is not a web address")
     try:
         url = base.join(text.strip()) if base else httpx.URL(text.strip())
@@ -73,7 +73,7 @@ def check_source(settings: SourceSettings, text: str) -> httpx.URL:
     try:
         return check_url(settings, text)
     except PageUnavailable as error:
-        # A list has many, of which one is refused.
+        # A list has many addresses: say which one is refused.
         reason = N_("%(address)s: %(reason)s", address=text.strip(), reason=error.reason)
         raise InvalidInput(reason) from error
 
@@ -84,8 +84,8 @@ def allowed_hosts(settings: Settings) -> str:
 
 def is_allowed(address: Address, networks: Iterable[Network]) -> bool:
     """Return whether an address is public, or in a network that the operator allows. IPv4 addresses
-    inside IPv6 ones count as what they are. Link-local ones, where clouds serve the credentials of
-    a machine, multicast and unspecified ones are never allowed."""
+    inside IPv6 ones are checked as IPv4. Link-local addresses, where clouds serve the credentials
+    of a machine, and multicast and unspecified ones are never allowed."""
     plain = plain_address(address)
     if plain.is_link_local or plain.is_multicast or plain.is_unspecified:
         return False
@@ -99,7 +99,7 @@ def is_allowed(address: Address, networks: Iterable[Network]) -> bool:
 
 
 class CheckedNetwork(httpcore.NetworkBackend):
-    """Connects to allowed addresses only, and ends whatever takes longer than `allow` said."""
+    """Connects only to allowed addresses, until the deadline that `allow` sets."""
 
     def __init__(self, networks: Sequence[Network], resolve: Resolver | None = None) -> None:
         self._networks = networks
@@ -147,8 +147,8 @@ class CheckedNetwork(httpcore.NetworkBackend):
 
 
 class _TimedStream(httpcore.NetworkStream):
-    """A connection whose steps together take no longer than the network allows: each alone could
-    be slow forever, a byte at a time."""
+    """A connection with one deadline for all steps: with a timeout for each, a server could go on
+    forever, a byte at a time."""
 
     def __init__(self, stream: httpcore.NetworkStream, network: CheckedNetwork) -> None:
         self._stream, self._network = stream, network

@@ -1,4 +1,4 @@
-"""Downloads for one run of a source, with limits per host and by its robots.txt."""
+"""Downloads for one run of a source, within the limits per host and of its robots.txt."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Download:
 
 
 class Downloader:
-    """Loads pages one after the other. Raises PageUnavailable for those that it refuses."""
+    """Loads pages one after the other. Raises PageUnavailable for those that it cannot load."""
 
     def __init__(self, context: SourceContext, *, resolve: Resolver | None = None) -> None:
         self._context = context
@@ -82,7 +82,7 @@ class Downloader:
             authorities.load_verify_locations(self._settings.ca_file)
         self._pool = httpcore.ConnectionPool(
             ssl_context=authorities,
-            # Each request connects, and so has its address checked.
+            # Each request connects again, so that its address is checked.
             max_keepalive_connections=0,
             network_backend=self._network,
         )
@@ -194,7 +194,7 @@ class Downloader:
     def _read(
         self, response: httpcore.Response, url: httpx.URL, stream: IO[bytes], max_bytes: int
     ) -> None:
-        """Write the body to a stream, decompressed, and no more than allowed of either."""
+        """Write the decompressed body to a stream, within the limits on both sizes."""
         declared = _header(response, "content-length")
         if declared.isdecimal() and int(declared) > max_bytes:
             raise _too_large(max_bytes)
@@ -274,8 +274,7 @@ def inflate(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def write_limited(pieces: Iterable[bytes], stream: IO[bytes], max_bytes: int) -> None:
-    """Write pieces to a stream, which is then at its beginning. Raises PageUnavailable for more
-    than `max_bytes`."""
+    """Write pieces to a stream and rewind it. Raises PageUnavailable for more than `max_bytes`."""
     written = 0
     for piece in pieces:
         written += len(piece)

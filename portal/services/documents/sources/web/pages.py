@@ -1,4 +1,4 @@
-"""Pages as files of a source: what they are called, and whether they have changed."""
+"""Web pages as files of a source: their names, and whether they have changed."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _HTML_SUFFIXES = (".html", ".htm", ".xhtml")
 _HEAD_BYTES = 64 * 1024
 _TITLE = re.compile(r"<title\b[^<>]*>([^<]*)</title", re.IGNORECASE)
 _CHARSET = re.compile(rb"charset\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
-# Hidden parts, which many servers write differently for each request. Each piece ends where the
-# next may begin, so that no page takes long.
+# Hidden parts, which many servers write differently for each request. A match ends where the next
+# may begin, so that no page takes long.
 _HIDDEN = re.compile(rb"(<!--|-->|</?(?:script|style)\b[^<>]*>)", re.IGNORECASE)
 _TAG = re.compile(rb"<[^<>]*>")
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What is known of a page: the date that a sitemap or feed gave, what its server said, and a
-    hash of its words, or of another file's bytes."""
+    """The last known state of a page: its date in a sitemap or feed, the validators from its
+    server, and a hash of its words or, for another file, of its bytes."""
 
     listed: str = ""
     etag: str = ""
@@ -60,7 +60,7 @@ class PageSource:
 
     @contextmanager
     def open(self, item: SourceItem, known: str | None) -> Iterator[Opened | Unchanged]:
-        """Open a page unless its date, its server or its words say that it is as before. Raises
+        """Open a page unless its date, its server or its words show that it is unchanged. Raises
         PageUnavailable, PageGone."""
         before = Stamp.parse(known)
         if known and item.stamp and item.stamp == before.listed:
@@ -74,7 +74,7 @@ class PageSource:
             words, sent = _words_hash(page), page.validators
             stamp = Stamp(item.stamp, sent.etag, sent.last_modified, words)
             if words and words == before.words:
-                # The next request asks with what the server says now, and may be answered shortly.
+                # The next request sends these validators, and may get a short answer.
                 yield Unchanged(str(stamp))
                 return
             title = item.title or _title(page)
@@ -83,7 +83,7 @@ class PageSource:
 
 @dataclass(frozen=True, slots=True)
 class PageListSource(PageSource):
-    """A source whose pages another file on the web lists."""
+    """A source whose pages are listed by another file on the web."""
 
     url: httpx.URL
     settings: SourceSettings
@@ -96,7 +96,7 @@ class PageListSource(PageSource):
 
 
 def file_name(url: httpx.URL, content_type: str) -> str:
-    """Return a name whose suffix says what the page is."""
+    """Return a file name with the suffix of the page's type."""
     name = unquote(PurePosixPath(url.path).name) or url.host
     kind = content_type.partition(";")[0].strip().lower()
     suffix = PurePosixPath(name).suffix.lower()
@@ -112,8 +112,8 @@ def _is_html(page: Download) -> bool:
 
 
 def _words_hash(page: Download) -> str:
-    """Hash what a reader sees of a web page, or the bytes of another file: one that could not be
-    read is not read again until it changes."""
+    """Return a hash of the words that a reader sees on a web page, or of the bytes of another file,
+    so that an unreadable file is not read again until it changes."""
     if not _is_html(page):
         digest = hashlib.sha256()
         for piece in iter(lambda: page.stream.read(_HEAD_BYTES), b""):

@@ -16,7 +16,8 @@ from portal.services.documents.sources.web.addresses import MAX_URL_CHARACTERS
 from portal.services.documents.sources.web.downloading import Downloader, inflate, write_limited
 
 _MAX_BYTES = 10 * 1024 * 1024
-# Ten for each of the 50,000 pages that a sitemap may have; a parsed element takes 150 bytes.
+# Ten tags for each of the 50,000 pages that a sitemap may have, and some more; a parsed element
+# takes 150 bytes.
 _MAX_TAGS = 600_000
 _HEAD_BYTES = 300
 _PIECE_BYTES = 64 * 1024
@@ -26,7 +27,7 @@ _DECLARATION = re.compile(rb"\s*<\?xml[^<>]*?encoding\s*=\s*[\"']([\w.-]+)[\"'][
 
 
 def read_xml(downloader: Downloader, address: str) -> Element:
-    """Get an XML file, packed by gzip or not, and return its root. Raises PageUnavailable, also for
+    """Download an XML file, gzipped or not, and return its root. Raises PageUnavailable, also for
     one that declares entities."""
     with downloader.get(address, max_bytes=_MAX_BYTES) as page:
         if page is None:  # An invalid 304: the request was not conditional.
@@ -46,7 +47,7 @@ def parse_xml(content: bytes) -> Element:
     text: bytes | str = content
     try:
         if declaration and declaration[1].lower() not in (b"utf-8", b"utf8", b"utf-16"):
-            # The parser knows few encodings; GBK is none of them.
+            # The parser knows few encodings; GBK is not one of them.
             text = content[declaration.end() :].decode(declaration[1].decode())
         root: Element = fromstring(text, forbid_dtd=False)
     except DefusedXmlException as error:
@@ -66,8 +67,8 @@ def children(element: Element, name: str) -> Iterator[Element]:
 
 
 def base_of(element: Element, base: str) -> str:
-    """Return what addresses in an element are relative to: its `xml:base`, if that is an address,
-    within `base`."""
+    """Return the base of the addresses in an element: its `xml:base`, resolved against `base`, or
+    just `base` if the result is not an address."""
     try:
         joined = urljoin(base, element.get(_BASE, "").strip())
         httpx.URL(joined)
@@ -79,10 +80,10 @@ def base_of(element: Element, base: str) -> str:
 def find_with_base(
     root: Element, names: tuple[str, ...], base: str
 ) -> Iterator[tuple[Element, str]]:
-    """Yield the elements of these names in order, each with what addresses in it are relative to.
+    """Yield the elements with these names in order, each with the base of the addresses in it.
     `base` is the address of the file."""
     waiting = [(root, base)]
-    while waiting:  # Files nest deeper than calls may.
+    while waiting:  # Files may be nested deeper than Python can recurse.
         element, around = waiting.pop()
         own = base_of(element, around) if element.get(_BASE) else around
         if local_name(element) in names:
@@ -91,7 +92,7 @@ def find_with_base(
 
 
 def text_of(element: Element, name: str) -> str:
-    """Return the text of the first child of a name, or nothing."""
+    """Return the text of the first child with a name, or an empty text."""
     found = next(children(element, name), None)
     return (found.text or "").strip() if found is not None else ""
 

@@ -39,3 +39,4 @@ def test_constants_are_borrowed_until_there_are_enough_chunks(portal: Portal) ->
 
 def test_no_fit_without_stored_chunks(portal: Portal) -> None:
     calibrating.fit_if_due(portal.services)
+    assert constants_said(portal) == "borrowed"

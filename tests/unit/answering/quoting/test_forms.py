@@ -182,7 +182,7 @@ def test_item_is_quoted_below_the_heading_that_gives_it_meaning():
         ask("Is the minibar reimbursed?", [source(1, text, heading_starts=starts)]), []
     )
     assert "> **Not reimbursed**\n>\n> - Laundry and the minibar [1]" in content
-    assert "Fines" not in content
+    assert "fines" not in content
     sentence = source(1, "Travel\n\nTrains are booked by the office.", heading_starts=starts)
     content, _ = content_of(ask("Who books trains?", [sentence]), [])
     assert "**Travel**" not in content

@@ -60,74 +60,81 @@ class Settings(BaseSettings):
 
     database_url: Annotated[
         str | None, Field(validation_alias=AliasChoices("DATABASE_URL", "database_url"))
-    ] = Field(None, description="your PostgreSQL; unset: an embedded one in the data directory")
+    ] = Field(
+        None,
+        description="address of your PostgreSQL server; unset: an embedded one in the data "
+        "directory",
+    )
     database_replica_url: Annotated[
         str | None,
         Field(validation_alias=AliasChoices("DATABASE_REPLICA_URL", "database_replica_url")),
     ] = Field(
         None,
-        description="servers that follow the one of DATABASE_URL and are read from, separated by "
-        "commas; all servers of a cluster may be named",
+        description="addresses of replicas of DATABASE_URL to read from, separated by commas; you "
+        "may name all servers of a cluster",
     )
     database_replica_wait_s: float = Field(
         0.1,
         ge=0,
         le=5,
-        description="how long a request that reads waits for a replica to catch up; then it reads "
-        "from the primary",
+        description="how long a request that only reads waits for a replica to catch up before it "
+        "reads from the primary",
     )
     database_outage_reads_s: float = Field(
         3600.0,
         ge=0,
         le=604800,
-        description="how long replicas are read from while the primary is lost; then 503. 0: not "
-        "at all",
+        description="how long requests read from replicas while the primary is lost; then 503. 0: "
+        "not at all",
     )
     redis_url: Annotated[
         str | None, Field(validation_alias=AliasChoices("REDIS_URL", "redis_url"))
     ] = Field(None, description="shared limits and caches; unset: in memory")
     use_hybrid_search: Annotated[
         str | None, Field(validation_alias=AliasChoices("USE_HYBRID_SEARCH", "use_hybrid_search"))
-    ] = Field(None, description="`true`, `1`, `yes` make `semantic_search` hybrid")
-    data_dir: Path = Field(Path("var"), description="database, keys and logs live here")
+    ] = Field(None, description="`true`, `1` or `yes` makes `semantic_search` hybrid")
+    data_dir: Path = Field(Path("var"), description="directory of the database, keys and logs")
     admin_password: SecretStr | None = Field(
-        None, description="the first administrator's; unset: a random one, printed once"
+        None, description="password of the first administrator; unset: a random one, printed once"
     )
     secret_key: SecretStr | None = Field(
         None,
-        description="signs tokens, 32 bytes or more; unset: generated once and kept in the data "
-        "directory with mode 600",
+        description="key that signs tokens, 32 bytes or more; unset: generated once and kept in "
+        "the data directory with mode 600",
     )
     secret_key_old: SecretStr | None = Field(
-        None, description="previous key: what it signed stays valid until you remove the setting"
+        None, description="previous key; what it signed stays valid until you remove this setting"
     )
     registration: Literal["invite", "open", "closed"] = Field(
         "invite", description="who may create an account"
     )
     max_upload_mb: int = Field(50, ge=1, le=10240, description="maximum size of a file")
     trash_days: int = Field(
-        30, ge=0, le=36500, description="days in the trash before a document is purged; 0: for ever"
+        30,
+        ge=0,
+        le=36500,
+        description="days that a document stays in the trash before it is purged; 0: never purged",
     )
     conversation_days: int = Field(
         0,
         ge=0,
         le=36500,
-        description="days after its last message before a conversation is erased, unless it is "
+        description="a conversation is erased this many days after its last message, unless it is "
         "pinned; 0: never",
     )
     quota_mb: int = Field(
         10_240,
         ge=0,
         le=100_000_000,
-        description="MB of originals that a user may keep, including the trash and earlier "
+        description="MB of original files that a user may keep, including the trash and earlier "
         "versions; 0: no limit",
     )
     disk_reserve_mb: int = Field(
         64,
         ge=0,
         le=1_000_000,
-        description="space that uploads leave free on the data directory's disk with the embedded "
-        "database; with less they get 507",
+        description="MB that uploads leave free on the data directory's disk; uploads that would "
+        "leave less get 507. Only with the embedded database",
     )
     vector_store_enabled: Annotated[
         bool,
@@ -138,22 +145,26 @@ class Settings(BaseSettings):
         ),
     ] = Field(
         True,
-        description="false: 503 where vectors are needed; search by words and chat go on. "
-        "`VECTOR_STORE_ENABLED` is read, too",
+        description="false: requests that need vectors get 503; keyword search and chat still "
+        "work. `VECTOR_STORE_ENABLED` is accepted, too",
     )
     public_url: str = Field(
         "http://127.0.0.1:8000",
-        description="the portal's address in links of invitations and for AI clients; unset: "
+        description="the portal's address, for links in invitations and for AI clients; unset: "
         "invitations use the address of the administrator's request",
     )
     trusted_hosts: Listed[str] = Field(
         (),
-        description="further host names of the portal, separated by commas; `.example.org` means "
-        "all of its subdomains. The host of PORTAL_PUBLIC_URL, localhost and the addresses that "
-        "the portal listens on are always accepted",
+        description="further host names of the portal, separated by commas; `.example.org` stands "
+        "for all of its subdomains. The host of PORTAL_PUBLIC_URL, localhost and the addresses "
+        "that the portal listens on are always accepted",
     )
     trusted_proxies: int = Field(
-        0, ge=0, le=10, description="proxies in front whose X-Forwarded-* headers are trusted"
+        0,
+        ge=0,
+        le=10,
+        description="number of proxies in front of the portal whose X-Forwarded-* headers are "
+        "trusted",
     )
     notification_days: int = Field(
         30, ge=1, le=3650, description="days that notifications are kept"
@@ -161,22 +172,25 @@ class Settings(BaseSettings):
     metrics_public: bool = Field(False, description="true: everyone may read /metrics")
     log_format: Literal["json", "console"] = Field("console", description="format of log lines")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="minimum level"
+        "info", description="minimum level of log lines"
     )
     database_pooler: Literal["none", "transaction"] = Field(
         "none",
-        description="`transaction` behind a pooler that gives each transaction another connection, "
-        "such as PgBouncer in transaction mode: statements are then not prepared",
+        description="set `transaction` behind a pooler that gives each transaction another "
+        "connection, such as PgBouncer in transaction mode; statements are then not prepared",
     )
-    database_pool_size: int = Field(10, ge=1, le=200, description="connections of a process")
+    database_pool_size: int = Field(
+        10, ge=1, le=200, description="database connections of a process"
+    )
     database_pool_timeout_s: float = Field(
-        1.0, gt=0, le=60, description="how long a request waits for one of them; then 503"
+        1.0, gt=0, le=60, description="how long a request waits for a database connection; then 503"
     )
     database_statement_timeout_s: float = Field(
         60.0,
         gt=0,
         le=3600,
-        description="time limit of a statement of a request; then 503 (a search has its own)",
+        description="time limit for each SQL statement of a request; then 503 (searches have their "
+        "own limit)",
     )
     web: WebSettings = WebSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()

@@ -25,22 +25,27 @@ class EmbeddingSettings(Section):
     provider: Literal["bundled", "sentence-transformers", "openai", "hashing"] = Field(
         "bundled", description="where vectors come from; `hashing` is for tests"
     )
-    model: str | None = Field(None, description="the provider's model; unset: the provider's own")
+    model: str | None = Field(
+        None, description="the provider's model; unset: the provider's default"
+    )
     dimensions: int | None = Field(
-        None, ge=8, le=16000, description="length of a vector; unset: what the model gives"
+        None, ge=8, le=16000, description="length of a vector; unset: the model's own"
     )
     api_base: str | None = Field(None, description="address of an OpenAI-compatible endpoint")
-    api_key: SecretStr | None = Field(None, description="its key")
+    api_key: SecretStr | None = Field(None, description="API key of the endpoint")
     query_prefix: str | None = Field(
-        None, description="what precedes a query; unset: what the model was trained with"
+        None,
+        description="text put before a query; unset: the prefix that the model was trained with",
     )
-    timeout_s: float = Field(2.0, gt=0, le=60, description="time limit of a query's vector")
-    threads: int = Field(0, ge=0, le=64, description="threads of a local model; 0: by the cores")
+    timeout_s: float = Field(2.0, gt=0, le=60, description="time limit for the vector of a query")
+    threads: int = Field(
+        0, ge=0, le=64, description="threads of a local model; 0: depends on the number of cores"
+    )
     batch_size: int = Field(
-        50, ge=1, le=1000, description="passages embedded and stored together, all or none"
+        50, ge=1, le=1000, description="chunks embedded and stored together, all or none"
     )
     max_retries: int = Field(
-        3, ge=0, le=20, description="retries of an endpoint that fails while it embeds passages"
+        3, ge=0, le=20, description="retries when an endpoint fails to embed chunks"
     )
 
     @property
@@ -52,14 +57,14 @@ class RerankSettings(Section):
     """A second model that re-ranks the best results."""
 
     provider: Literal["off", "sentence-transformers"] = Field(
-        "off", description="what re-ranks; needs the extra `local`"
+        "off", description="what re-ranks results; `sentence-transformers` needs the extra `local`"
     )
     model: str | None = Field(
-        None, description="name or directory of a cross-encoder; unset: the provider's own"
+        None, description="name or directory of a cross-encoder; unset: the provider's default"
     )
-    candidates: int = Field(20, ge=2, le=100, description="passages that are re-ranked")
+    candidates: int = Field(20, ge=2, le=100, description="chunks that are re-ranked")
     timeout_s: float = Field(
-        1.0, gt=0, le=60, description="time limit; after it results keep the order of fusion"
+        1.0, gt=0, le=60, description="time limit; after that, results keep the order of fusion"
     )
 
 
@@ -67,14 +72,18 @@ class ChatSettings(Section):
     """The model that writes answers."""
 
     provider: Literal["extractive", "openai"] = Field(
-        "extractive", description="`extractive` quotes; `openai` is any compatible endpoint"
+        "extractive",
+        description="`extractive` quotes documents; `openai` is any OpenAI-compatible endpoint",
     )
     model: str | None = Field(None, description="the endpoint's model")
     api_base: str | None = Field(None, description="address of an OpenAI-compatible endpoint")
-    api_key: SecretStr | None = Field(None, description="its key")
+    api_key: SecretStr | None = Field(None, description="API key of the endpoint")
     timeout_s: float = Field(30.0, gt=0, le=600, description="time limit of an answer")
     first_token_timeout_s: float = Field(
-        2.6, gt=0, le=600, description="time limit of its first word; after it the hits are shown"
+        2.6,
+        gt=0,
+        le=600,
+        description="time limit for the first word of an answer; after that, the hits are shown",
     )
     max_tokens: int = Field(1024, ge=16, le=100_000, description="maximum length of an answer")
     concurrent_answers: int = Field(
@@ -84,7 +93,8 @@ class ChatSettings(Section):
         None,
         ge=1,
         le=1000,
-        description="of these for one user; unset: half, at least two, but never all",
+        description="maximum of these for one user; unset: half or two, but fewer than all; "
+        "at least one",
     )
 
     @property

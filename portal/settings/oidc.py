@@ -19,8 +19,8 @@ class OidcSettings(Section):
     issuer: str | None = Field(
         None,
         max_length=500,
-        description="address of the OpenID Connect provider, exactly as its discovery document "
-        "has it; unset: sign-in with passwords only",
+        description="address of the OpenID Connect provider, exactly as in its discovery document; "
+        "unset: sign-in with passwords only",
     )
     client_id: str | None = Field(
         None,
@@ -28,29 +28,29 @@ class OidcSettings(Section):
         max_length=200,
         pattern=r"^[\x21-\x7e]+$",
         validate_default=True,
-        description="the portal's client id there",
+        description="the portal's client id at the provider",
     )
     client_secret: SecretStr | None = Field(
-        None, description="its secret; unset: a public client, protected by PKCE alone"
+        None, description="the client's secret; unset: a public client, protected by PKCE alone"
     )
-    scopes: str = Field("openid profile email", description="what is asked for")
+    scopes: str = Field("openid profile email", description="scopes to request")
     name_claim: str = Field(
         "preferred_username", min_length=1, description="claim with the name of a new account"
     )
     groups_claim: str = Field(
         "groups",
         min_length=1,
-        description="claim with a user's groups; dots step into nested objects",
+        description="claim with a user's groups; dots lead into nested objects",
     )
     admin_groups: str | None = Field(
         None,
-        description="groups whose members are administrators, separated by commas; once set, the "
-        "role follows them at each sign-in",
+        description="groups whose members are administrators, separated by commas; if set, each "
+        "sign-in grants or removes the role accordingly",
     )
     allowed_groups: str | None = Field(
         None,
-        description="groups that may sign in, separated by commas, beside the administrators'; "
-        "unset: all users of the provider",
+        description="groups that may sign in, separated by commas, in addition to the "
+        "administrators'; unset: all users of the provider",
     )
     create_accounts: bool = Field(
         False, description="true: users without a linked account get one at their first sign-in"
@@ -59,21 +59,23 @@ class OidcSettings(Section):
         None, min_length=1, max_length=60, description="the provider's name on the button"
     )
     only: bool = Field(
-        False, description="true: passwords open the account of PORTAL_OIDC__BREAK_GLASS only"
+        False,
+        description="true: only the account of PORTAL_OIDC__BREAK_GLASS can sign in with a "
+        "password",
     )
     break_glass: str = Field(
         "admin",
         min_length=1,
         max_length=100,
-        description="the administrator who may use a password although PORTAL_OIDC__ONLY is set",
+        description="the administrator who may use a password even if PORTAL_OIDC__ONLY is set",
     )
     second_factor: Literal["claims", "always"] = Field(
         "claims",
-        description="when a sign-in at the provider counts as two factors: when its `amr` or "
-        "`acr` says so, or always",
+        description="when a sign-in at the provider counts as two factors: if its `amr` or `acr` "
+        "says so, or always",
     )
     second_factor_acr: str | None = Field(
-        None, description="values of `acr` that stand for two factors, separated by commas"
+        None, description="values of `acr` that count as two factors, separated by commas"
     )
 
     @field_validator("issuer")

@@ -62,16 +62,16 @@ _INTRODUCTION = """\
 
 Generated from `portal/settings` by `python -m portal.settings`; do not edit by hand.
 
-Values come from `portal.yaml` in the current directory (another path: `PORTAL_CONFIG`) and, above
-it, the environment.
+Values come from `portal.yaml` in the current directory (set `PORTAL_CONFIG` for another path).
+Environment variables override it.
 In YAML, two underscores are a level of nesting:
 `PORTAL_SEARCH__HNSW__M=24` is `search: {hnsw: {m: 24}}`.
-A wrong value stops the start with its name, the value and what is accepted. A setting without
-effect, and a variable that begins with `PORTAL_` and is no setting, is named at the start and by
-`portal doctor`.
+If a value is wrong, the portal does not start; the error gives the setting's name, its value and
+what is accepted. At start, and in `portal doctor`, you are told about settings without effect and
+about variables that begin with `PORTAL_` but are not settings.
 
-Administrators change weights, fusion, the number of results and the size of prompts at
-`/admin/search` while the portal serves.
+Administrators can change weights, fusion, the number of results and the size of prompts at
+`/admin/search` while the portal is running.
 
 ## Common settings
 """

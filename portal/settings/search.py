@@ -16,7 +16,7 @@ class HnswSettings(Section):
     enabled: bool = Field(
         True, description="false: no index is built, and each search compares all vectors"
     )
-    m: int = Field(16, ge=2, le=100, description="links of a node")
+    m: int = Field(16, ge=2, le=100, description="links per node")
     ef_construction: int = Field(64, ge=4, le=1000, description="candidates while building")
     ef_search: int = Field(80, ge=1, le=1000, description="candidates while searching")
 
@@ -24,7 +24,7 @@ class HnswSettings(Section):
 class IvfflatSettings(Section):
     """The IVFFlat index of vectors, for servers where HNSW takes too long to build."""
 
-    lists: int = Field(0, ge=0, le=32768, description="lists; 0: one per thousand passages")
+    lists: int = Field(0, ge=0, le=32768, description="number of lists; 0: one per thousand chunks")
     probes: int = Field(20, ge=1, le=32768, description="lists visited while searching")
 
 
@@ -32,21 +32,29 @@ class PlanSettings(Section):
     """When a search compares all enabled chunks instead of asking the index and filtering."""
 
     exact_always_chunks: int = Field(
-        2_000, ge=0, description="number of enabled passages up to which all are compared"
+        2_000, ge=0, description="up to this many enabled chunks, all of them are compared"
     )
     exact_chunks: int = Field(
-        20_000, ge=0, description="maximum number compared where few are enabled"
+        20_000, ge=0, description="maximum number of chunks to compare when few are enabled"
     )
     exact_share: float = Field(
-        0.2, ge=0, le=1, description="share of all passages below which few are enabled"
+        0.2, ge=0, le=1, description="“few” means less than this share of all chunks"
     )
 
 
 class DocumentWeights(Section):
     """Default weights of /v1."""
 
-    text: float = Field(0.35, ge=0, le=1000, allow_inf_nan=False, description="of `text_score`")
-    vector: float = Field(0.65, ge=0, le=1000, allow_inf_nan=False, description="of `vec_score`")
+    text: float = Field(
+        0.35,
+        ge=0,
+        le=1000,
+        allow_inf_nan=False,
+        description="default weight of `text_score` in /v1",
+    )
+    vector: float = Field(
+        0.65, ge=0, le=1000, allow_inf_nan=False, description="default weight of `vec_score` in /v1"
+    )
 
     @model_validator(mode="after")
     def _is_some(self) -> DocumentWeights:
@@ -66,22 +74,22 @@ class TextSettings(Section):
 
     language: Language = Field(
         "english",
-        description="stemmer of words in Latin letters, `simple`: none; Chinese is always "
-        "segmented. After a change a worker analyses existing documents again",
+        description="stemmer for words in Latin letters; `simple`: none. Chinese is always "
+        "segmented. After a change, a worker analyses existing documents again",
     )
     weights: Annotated[tuple[float, float, float, float], NoDecode] = Field(
         (0.1, 0.2, 0.4, 1.0),
         description="weights of words in the text, the caption, the heading and the title, for "
-        "`ts_rank_cd` (KEYWORD_BACKEND `tsvector`)",
+        "`ts_rank_cd` (PORTAL_SEARCH__KEYWORD_BACKEND is `tsvector`)",
     )
     normalization: int = Field(
-        32, ge=0, le=63, description="normalization of `ts_rank_cd`, PostgreSQL's sum of flags"
+        32, ge=0, le=63, description="normalization of `ts_rank_cd`: a sum of PostgreSQL's flags"
     )
     fuzzy_threshold: float = Field(
         0.3,
         ge=0,
         le=1,
-        description="minimum similarity of a corrected word to the one typed, as the share of "
+        description="minimum similarity between a corrected word and the one typed: the share of "
         "letters that agree",
     )
 
@@ -106,7 +114,7 @@ class HybridSettings(Section):
     vector_weight: float = Field(0.7, ge=0, le=1, description="weight of semantic similarity")
     text_weight: float = Field(0.3, ge=0, le=1, description="weight of keyword matches")
     fusion_method: Literal["weighted_sum", "rrf"] = Field(
-        "weighted_sum", description="add up scores, or go by ranks alone"
+        "weighted_sum", description="`weighted_sum` adds up scores; `rrf` uses ranks alone"
     )
     rrf_k: int = Field(60, ge=1, le=1000, description="the constant of `rrf`")
 
@@ -125,20 +133,20 @@ class SearchSettings(Section):
         10, ge=1, le=100, validate_default=True, description="default `top_k` of /api/v1/search"
     )
     similarity_threshold: float = Field(
-        0.0, ge=0, le=1, description="default minimum cosine similarity of such requests; 0: none"
+        0.0, ge=0, le=1, description="default minimum cosine similarity in /api/v1/search; 0: none"
     )
     hybrid: HybridSettings = HybridSettings()
     text: TextSettings = TextSettings()
     keyword_backend: Literal["auto", "pg_textsearch", "tsvector", "off"] = Field(
-        "auto", description="what ranks words"
+        "auto", description="what ranks keyword matches"
     )
     bm25_k1: float = Field(1.2, ge=0, le=10, description="saturation of repeated words")
-    bm25_b: float = Field(0.75, ge=0, le=1, description="how much long passages are penalized")
+    bm25_b: float = Field(0.75, ge=0, le=1, description="how much long chunks are penalized")
     index: Literal["hnsw", "ivfflat"] = Field("hnsw", description="kind of vector index")
     vector_type: Literal["halfvec", "vector", "bit"] = Field(
         "halfvec",
-        description="what the index keeps of a vector: half or full precision, or only signs. "
-        "Over 2000 dimensions `vector` becomes `halfvec`, over 4000 both become `bit`",
+        description="what the index stores of a vector: half or full precision, or only the signs. "
+        "Above 2000 dimensions `vector` becomes `halfvec`, above 4000 both become `bit`",
     )
     hnsw: HnswSettings = HnswSettings()
     ivfflat: IvfflatSettings = IvfflatSettings()
@@ -151,7 +159,9 @@ class SearchSettings(Section):
         le=86400,
         description="lifetime of cached results, which are never stale; 0: no cache",
     )
-    cache_mb: int = Field(32, ge=1, le=4096, description="memory of a process for cached results")
+    cache_mb: int = Field(
+        32, ge=1, le=4096, description="memory for cached results in each process"
+    )
 
     @field_validator("default_top_k")
     @classmethod

@@ -23,13 +23,16 @@ class OutsideIssuerSettings(Section):
     """An issuer whose tokens are accepted besides the portal's own."""
 
     issuer: str | None = Field(
-        None, min_length=1, max_length=500, description="its `iss`; unset: only our tokens count"
+        None,
+        min_length=1,
+        max_length=500,
+        description="`iss` of an outside issuer; unset: only the portal's own tokens are accepted",
     )
     audience: str | None = Field(
         None, min_length=1, validate_default=True, description="`aud` of its tokens for this portal"
     )
     algorithm: OutsideAlgorithm = Field(
-        "RS256", description="what it signs with; a token that names another is refused"
+        "RS256", description="algorithm that it signs with; a token that names another is refused"
     )
     jwks_url: str | None = Field(
         None,
@@ -62,8 +65,8 @@ class PasswordSettings(Section):
 
     breached_file: Path | None = Field(
         None,
-        description="a list of breached passwords: SHA-1 hashes in hexadecimal, one a line and "
-        "sorted, as Have I Been Pwned offers it",
+        description="a list of breached passwords: sorted SHA-1 hashes in hexadecimal, one per "
+        "line, as Have I Been Pwned offers it",
     )
 
     @field_validator("breached_file")
@@ -84,12 +87,15 @@ class PasswordSettings(Section):
 class JwtSettings(Section):
     """The claims of our tokens, and the outside issuer whose tokens are accepted."""
 
-    issuer: str = Field("portal", min_length=1, description="`iss`")
-    audience: str = Field("portal", min_length=1, description="`aud`")
-    leeway_s: int = Field(60, ge=0, le=600, description="clock skew that is forgiven")
-    access_ttl_s: int = Field(3600, ge=60, le=86400, description="life of an access token")
+    issuer: str = Field("portal", min_length=1, description="`iss` of the portal's tokens")
+    audience: str = Field("portal", min_length=1, description="`aud` of the portal's tokens")
+    leeway_s: int = Field(60, ge=0, le=600, description="tolerated clock skew")
+    access_ttl_s: int = Field(3600, ge=60, le=86400, description="lifetime of an access token")
     refresh_ttl_s: int = Field(
-        1209600, ge=3600, le=7776000, description="life of a refresh token and of a browser session"
+        1209600,
+        ge=3600,
+        le=7776000,
+        description="lifetime of a refresh token and of a browser session",
     )
     outside: OutsideIssuerSettings = OutsideIssuerSettings()
 
@@ -107,7 +113,7 @@ class SignInSettings(Section):
     """What signing in requires."""
 
     require_second_factor: Literal["off", "administrators", "everyone"] = Field(
-        "off", description="who has to set up two-step verification before anything else opens"
+        "off", description="who must set up two-step verification before using anything else"
     )
 
     @field_validator("require_second_factor", mode="before")

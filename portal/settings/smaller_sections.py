@@ -35,8 +35,8 @@ class MetricsSettings(Section):
     )
     from_this_machine: bool = Field(
         False,
-        description="true: programs on this machine need no token; not behind a proxy on the same "
-        "machine that PORTAL_TRUSTED_PROXIES does not count",
+        description="true: programs on this machine need no token; do not use it behind a proxy on "
+        "this machine that PORTAL_TRUSTED_PROXIES does not count",
     )
     cached_s: float = Field(
         1.0, ge=0, le=60, description="how long a response is cached for the next scrapes"
@@ -48,8 +48,8 @@ class TracingSettings(Section):
 
     endpoint: str | None = Field(
         None,
-        description="where spans are sent by OTLP over HTTP, such as "
-        "`http://collector:4318/v1/traces`; unset: none are recorded. The SDK's own variables "
+        description="address that spans are sent to by OTLP over HTTP, such as "
+        "`http://collector:4318/v1/traces`; unset: no spans are recorded. The SDK's own variables "
         "(`OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_TRACES_SAMPLER` …) apply",
     )
 
@@ -57,15 +57,15 @@ class TracingSettings(Section):
 class IngestSettings(Section):
     """How documents are read and split."""
 
-    chunk_tokens: int = Field(300, ge=50, le=480, description="approximate length of a passage")
+    chunk_tokens: int = Field(300, ge=50, le=480, description="approximate length of a chunk")
     max_pages: int = Field(5000, ge=1, description="maximum pages of a PDF")
     max_characters: int = Field(20_000_000, ge=1000, description="maximum characters of a document")
     extraction_timeout_s: int = Field(
-        300, ge=1, le=3600, description="time limit of reading one file"
+        300, ge=1, le=3600, description="time limit for reading one file"
     )
-    extraction_memory_mb: int = Field(768, ge=256, description="memory limit of one file")
+    extraction_memory_mb: int = Field(768, ge=256, description="memory limit for reading one file")
     ocr_timeout_s: int = Field(
-        1800, ge=1, le=86400, description="time limit of text recognition in one scanned file"
+        1800, ge=1, le=86400, description="time limit for text recognition in one scanned file"
     )
 
 
@@ -74,11 +74,14 @@ class UploadSettings(Section):
 
     scan_command: str | None = Field(
         None,
-        description="a malware scanner that reads the file from its standard input and ends with 0 "
-        "(clean) or 1 (infected), such as `clamdscan --no-summary -`; unset: no scan",
+        description="command of a malware scanner that reads the file from standard input and "
+        "exits with 0 (clean) or 1 (infected), such as `clamdscan --no-summary -`; unset: no scan",
     )
     scan_timeout_s: float = Field(
-        30, gt=0, le=600, description="time limit of scanning one file; then it is refused"
+        30,
+        gt=0,
+        le=600,
+        description="time limit for scanning one file; after that, the file is refused",
     )
 
 
@@ -87,38 +90,40 @@ class SourceSettings(Section):
 
     directories: Listed[Path] = Field(
         (),
-        description="directories on this server, separated by commas, that those who may change a "
-        "folder can tie it to, with all below; unset: none",
+        description="directories on this server, separated by commas, that a folder can be tied to "
+        "by those who may change it, including everything below; unset: none",
     )
     hosts: Listed[str] = Field(
         (),
         description="hosts whose pages, sitemaps and feeds may be followed, separated by commas: "
-        "`docs.example.org`, `*.example.org`, `*` for any; `host:port` for other ports than 80 and "
+        "`docs.example.org`, `*.example.org`, `*` for any; `host:port` for ports other than 80 and "
         "443; unset: none",
     )
     private_networks: Listed[Network] = Field(
         (),
-        description="networks such as `10.1.0.0/16`, separated by commas, in which such hosts may "
-        "be, beside public addresses; unset: none",
+        description="networks such as `10.1.0.0/16`, separated by commas, that the hosts may be "
+        "in, besides public addresses; unset: none",
     )
     ca_file: Path | None = Field(
         None,
-        description="certificates (PEM) of authorities that hosts may have theirs from, beside the "
+        description="PEM file with certificate authorities to accept for hosts, in addition to the "
         "public ones; unset: none",
     )
     delay_s: float = Field(
         1.0,
         ge=0,
         le=60,
-        description="shortest time between two requests to a host, of all workers together; a "
-        "longer one in its robots.txt holds",
+        description="minimum time between two requests to a host, across all workers; a longer "
+        "delay in its robots.txt takes precedence",
     )
     max_pages: int = Field(
-        500, ge=1, le=100_000, description="pages of a source, and of a host in a run"
+        500, ge=1, le=100_000, description="maximum pages of a source, and of a host in a run"
     )
-    max_mb: int = Field(200, ge=1, le=100_000, description="downloaded from a host in a run")
+    max_mb: int = Field(
+        200, ge=1, le=100_000, description="maximum MB downloaded from a host in a run"
+    )
     timeout_s: int = Field(
-        30, ge=1, le=600, description="for a page, from the connection to the last byte"
+        30, ge=1, le=600, description="time limit for a page, from the connection to the last byte"
     )
 
     @field_validator("ca_file")
@@ -148,8 +153,8 @@ class BackupSettings(Section):
 
     recipients: Listed[str] = Field(
         (),
-        description="public keys (age1…) that backups are encrypted for, with commas between "
-        "them; their private keys stay elsewhere",
+        description="public keys (age1…) that backups are encrypted for, separated by commas; keep "
+        "their private keys elsewhere",
     )
 
     @field_validator("recipients")
@@ -164,7 +169,10 @@ class McpSettings(Section):
     """The server of AI clients, `portal mcp`."""
 
     fetch_characters: int = Field(
-        50_000, ge=1000, le=1_000_000, description="maximum text of a document in a response"
+        50_000,
+        ge=1000,
+        le=1_000_000,
+        description="maximum characters of a document's text in a response",
     )
 
 
@@ -172,5 +180,6 @@ class ChromaSettings(Section):
     """The Chroma backend."""
 
     lexical_leg: Literal["native", "own"] = Field(
-        "native", description="`own` ranks words here where Chroma has no BM25 index of its own"
+        "native",
+        description="`own` ranks words in the portal if Chroma has no BM25 index of its own",
     )

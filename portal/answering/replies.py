@@ -10,7 +10,7 @@ from portal.answering.intents import Intent, chances
 from portal.text.characters.folding import in_script_of
 
 # From these chances of being a question a message is searched for, and may be.
-_QUESTION, _MAY_ASK = 0.3, 0.02
+_QUESTION, _MAY_ASK = 0.35, 0.02
 # "What is the difference between A and B?" asks for a comparison if A and B are documents.
 _MAY_COMPARE = 0.1
 _ABOUT_DOCUMENTS = Intent.OUTLINE, Intent.COMPARISON

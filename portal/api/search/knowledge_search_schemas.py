@@ -78,6 +78,11 @@ class ResultModel(ResponseModel):
     highlights: list[list[int]] = Field(
         description="[start, end] in characters of the excerpt", examples=[[[0, 2]]]
     )
+    context: str | None = Field(
+        description="caption and header of the table whose rows the excerpt begins with; null if "
+        "it begins with something else, or with the header",
+        examples=["工龄与年假\n工龄 | 年假天数"],
+    )
     page: int | None
     page_label: PageLabel
     heading: str | None

@@ -34,6 +34,7 @@ class JobChunk:
     metadata: dict[str, Any]
     page: int | None
     heading: str | None
+    context: str | None
     created_at: datetime
     has_embedding: bool
 

@@ -24,7 +24,7 @@ from portal.store.search.neighbours import Neighbours, neighbours
 from portal.text.layout.excerpt import best_excerpt
 from portal.text.layout.joining import Fragment, join_neighbours
 from portal.text.layout.outlines import Outline, Place
-from portal.text.layout.tables import begins_with_header, header_above
+from portal.text.layout.tables import begins_with_header, header_above, is_in_first_table
 from portal.text.terms.highlight import highlight_spans
 
 EXCERPT_CHARACTERS = 320
@@ -217,7 +217,8 @@ def _hit(
         text_terms = None
     excerpt = best_excerpt(whole.text, plan.terms, EXCERPT_CHARACTERS, text_terms)
     begins = whole.start + excerpt.start
-    above = chunk.context if whole.start == (chunk.char_start or 0) else None
+    has_table = is_in_first_table(whole.text, (chunk.char_start or 0) - whole.start)
+    above = chunk.context if has_table else None
     place = outline.best_place(
         [(begins + start, begins + end) for start, end in excerpt.spans],
         begins,

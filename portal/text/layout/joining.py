@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from portal.text.layout.endings import end_before_heading
 from portal.text.layout.sentences import sentence_spans, trim
+from portal.text.layout.tables import CELL_BORDER
 
 # White space between two chunks of a document; a longer gap is text that neither chunk holds.
 _MAX_GAP_LENGTH = 12
@@ -57,7 +58,8 @@ def _with_following(chunk: Fragment, after: Fragment | None) -> Fragment:
         return chunk
     if overlap > 0 and not chunk.text.endswith(after.text[:overlap]):
         return chunk
-    text = chunk.text + _white_space(-overlap) + after.text[max(overlap, 0) :]
+    rest = after.text[max(overlap, 0) :]
+    text = chunk.text + _white_space(-overlap, chunk.text, rest) + rest
     return Fragment(text, chunk.start, after.end)
 
 
@@ -70,12 +72,16 @@ def _with_preceding(chunk: Fragment, before: Fragment | None) -> Fragment:
     if overlap > 0 and not before.text.endswith(chunk.text[:overlap]):
         return chunk
     kept = before.text[: chunk.start - before.start]
-    return Fragment(kept + _white_space(-overlap) + chunk.text, before.start, chunk.end)
+    text = kept + _white_space(-overlap, kept, chunk.text) + chunk.text
+    return Fragment(text, before.start, chunk.end)
 
 
-def _white_space(length: int) -> str:
-    """Return the white space between two chunks: a space, or a new paragraph."""
-    return " " if length == 1 else "\n" * length
+def _white_space(length: int, before: str, after: str) -> str:
+    """Return the white space between two chunks: a space between sentences, a new line between
+    rows of a table, or a new paragraph."""
+    rows = before.rpartition("\n")[2], after.partition("\n")[0]
+    is_space = length == 1 and not all(CELL_BORDER in row for row in rows)
+    return " " if is_space else "\n" * length
 
 
 def _reading_end(joined: Fragment, chunk: Fragment, wanted_chars: int) -> int:

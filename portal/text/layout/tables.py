@@ -67,6 +67,11 @@ def header_above(text: str, start: int, above: str | None) -> str | None:
     return _header_at(text, first)
 
 
+def is_in_first_table(text: str, start: int) -> bool:
+    """Return whether only rows of the same table are before the row at `start`."""
+    return _first_row(text, start) == 0
+
+
 def begins_with_header(text: str, start: int, above: str | None) -> bool:
     """Return whether a table begins at `start` with its header; `above` as for `header_above`."""
     is_first = _first_row(text, start) == start and (start > 0 or not above)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import NamedTuple
 
 from portal.domain.search import Span
 from portal.text.layout.outlines import SEPARATOR
@@ -47,23 +48,28 @@ def excerpt_blocks(
     itself begins with a header.
 
     A single line with bars counts as a row only in a quote or below the header of its table;
-    elsewhere it may be prose.
+    elsewhere it may be prose. Rows without their last cells are filled up with empty ones.
     """
     caption, _, last_line = (context or "").rpartition("\n")
     header = tuple(
         _piece(last_line, (), *cell) for cell in split_cells(last_line, 0, len(last_line))
     )
     blocks: list[ExcerptBlock] = []
-    for width, grouped in groupby(_lines(excerpt), key=len):
-        lines = list(grouped)
-        is_under_header = not blocks and width == len(header)
-        if width > 1 and (len(lines) > 1 or is_under_header or is_quote):
-            rows = tuple(tuple(_piece(excerpt, highlights, *cell) for cell in row) for row in lines)
+    for table, grouped in groupby(_lines(excerpt), key=lambda line: line.table):
+        lines = [line.cells for line in grouped]
+        width = max(map(len, lines))
+        is_under_header = not blocks and width <= len(header)
+        if table is not None and (len(lines) > 1 or is_under_header or is_quote):
+            width = len(header) if is_under_header else width
+            rows = tuple(
+                _filled([_piece(excerpt, highlights, *cell) for cell in row], width)
+                for row in lines
+            )
             above, begins = header if is_under_header else (), has_header
             if is_under_header:
                 begins = _texts(rows[0]) == _texts(header)
             elif blocks:
-                # A table begins below a paragraph; rows of another width continue a table.
+                # The first row below a paragraph may be a header, below another table it rarely is.
                 begins = not blocks[-1].rows and header_count(list(map(_texts, rows))) > 0
             if begins:
                 above, rows = rows[0], rows[1:]
@@ -100,15 +106,28 @@ def _paragraphs_and_lists(
             yield from map(ExcerptBlock, pieces)
 
 
-def _lines(text: str) -> Iterator[tuple[tuple[int, int], ...]]:
-    """Yield the ranges of the cells of each line that is not empty; a line without bars is one
-    cell."""
-    start = 0
+class _Line(NamedTuple):
+    """A line with the ranges of its cells, and the number of its table; None without bars."""
+
+    cells: tuple[tuple[int, int], ...]
+    table: int | None
+
+
+def _lines(text: str) -> Iterator[_Line]:
+    """Yield the lines that are not empty. Empty lines are between tables, not between rows."""
+    start = tables = 0
     for line in text.split("\n"):
         end = start + len(line)
         if line.strip():
-            yield tuple(split_cells(text, start, end))
+            cells = tuple(split_cells(text, start, end))
+            yield _Line(cells, tables if len(cells) > 1 else None)
+        else:
+            tables += 1
         start = end + 1
+
+
+def _filled(cells: Sequence[Piece], width: int) -> tuple[Piece, ...]:
+    return (*cells, *[Piece("", ())] * (width - len(cells)))
 
 
 def _texts(row: Iterable[Piece]) -> tuple[str, ...]:

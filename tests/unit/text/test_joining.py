@@ -57,6 +57,16 @@ def test_long_chunk_of_whole_sentences_stays_as_it_is() -> None:
     assert join_neighbours(chunk, *around, wanted_chars=5) == chunk
 
 
+def test_rows_of_two_chunks_stay_on_lines_of_their_own() -> None:
+    table = "Pump | Room\nP-1 | 101\nP-2 | 102"
+    first, second = table.index("P-1"), table.index("P-2")
+    chunk = Fragment(table[first : second - 1], first, second - 1)
+    before = Fragment(table[: first - 1], 0, first - 1)
+    after = Fragment(table[second:], second, len(table))
+    joined = join_neighbours(chunk, before, after, wanted_chars=len(table))
+    assert joined.text == table
+
+
 def test_overlapping_neighbours_are_not_doubled() -> None:
     chunk = cut(at("It closes"), at("front"))
     joined = join_neighbours(chunk, cut(0, 40), cut(at("Visitors"), len(DOCUMENT)), wanted_chars=0)

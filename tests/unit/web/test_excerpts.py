@@ -51,8 +51,15 @@ def test_header_that_the_excerpt_begins_with_is_not_a_row() -> None:
     assert (table.header, len(table.rows)) == ((), 2)
     _, table = _blocks("See below.\n" + text)
     assert (_header(table), _rows(table)) == (["What", "How much"], [["Meal", "30"]])
-    _, wide, narrow = _blocks("See below.\nA | B | C\n1 | 2 | 3\nOwner | Mary\nStatus | draft")
+    _, wide, narrow = _blocks("See below.\nA | B | C\n1 | 2 | 3\n\nOwner | Mary\nStatus | draft")
     assert (_header(wide), narrow.header) == (["A", "B", "C"], ())
+
+
+def test_rows_without_their_last_cells_stay_below_the_header() -> None:
+    header = "Order | Total | Remark"
+    (table,) = _blocks("7 | 30\n8 | 40 | late", context=f"Orders\n{header}")
+    assert (_header(table), table.caption) == (header.split(" | "), "Orders")
+    assert _rows(table) == [["7", "30", ""], ["8", "40", "late"]]
 
 
 @pytest.mark.parametrize("text", ["Run a | b to join them", " | ", "x |", "| y", "a |  | c"])

@@ -40,6 +40,11 @@ class ChunkModel(ResponseModel):
         description="page of the document; null if it has no pages", examples=[3]
     )
     heading: str | None = Field(description="heading above the passage", examples=["年假"])
+    context: str | None = Field(
+        description="caption and header of the table whose rows the passage begins with, if they "
+        "are further up",
+        examples=["工龄与年假\n工龄 | 年假天数"],
+    )
     created_at: AwareDatetime
     has_embedding: bool = Field(
         description="whether the active model has a vector for it", examples=[True]

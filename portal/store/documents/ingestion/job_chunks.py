@@ -53,6 +53,7 @@ _CHUNKS = (
         DocumentChunkRow.attributes,
         DocumentChunkRow.page,
         DocumentChunkRow.heading,
+        DocumentChunkRow.context,
         DocumentChunkRow.created_at,
         _HAS_EMBEDDING,
     )

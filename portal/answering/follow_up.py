@@ -18,7 +18,7 @@ from portal.answering.quoted import quoted_lines, quoted_tables
 from portal.answering.quoting.parts import names_nothing
 from portal.answering.quoting.questions import asks, is_han
 from portal.answering.replies import understand
-from portal.answering.substitution import Likeness, is_condition, substitute
+from portal.answering.substitution import Likeness, is_alone, is_condition, substitute
 from portal.answering.writing.prompt import within_budget
 from portal.domain.answering import ChatModel, ChatRequest, TextDelta, Turn
 from portal.errors import ChatUnavailable
@@ -132,12 +132,21 @@ def _rewrite(before: str, answer: str, question: str, likeness: Likeness | None)
         carried = [] if correction and not _leans(question) else _subject(before, question)
         query = " ".join((*carried, question))
         return query, query
+    if correction and _names_another(subject, before):
+        return question, question
     # "And for managers?" asks the previous question again, about another subject.
     replaced = substitute(before, subject, likeness)
     if replaced:
         return replaced, replaced
     gap = "" if subject and is_han(subject[-1]) and is_han(before[0]) else " "
     return f"{subject}{gap}{before}".strip(), before
+
+
+def _names_another(subject: str, before: str) -> bool:
+    """Return whether a correction has words enough to be searched for, none from `before`."""
+    words = _content_terms(subject)
+    is_new = set(words).isdisjoint(_content_terms(before))
+    return is_new and len(words) >= _MIN_WORDS and is_alone(subject)
 
 
 def _new_subject(question: str) -> str:

@@ -79,6 +79,10 @@ _SITE = re.compile(
     r" (?:office|branch|site|plant|campus|lab|store|shop|school)"
     r"|\w{1,6}(?:办公室|辦公室|分公司|办事处|辦事處|办公区|园区|校区|厂区|分校|分店|门店)"
 )
+# "Windows on Saturdays" has a subject and a day.
+_ON_DAY = re.compile(
+    rf"(?P<subject>\S.*?)\s+(?P<day>(?:{_PREPOSITIONS})\s+(?P<name>\S+))", re.IGNORECASE
+)
 _NO_SUBJECT = re.compile(rf"{_PREPOSITIONS}|up|above|below", re.IGNORECASE)
 _GAP = re.compile(r"[\s\-]*")
 # The prefix of 陪产假 or 副总经理, which goes when the new subject is another kind.
@@ -113,6 +117,8 @@ def substitute(before: str, subject: str, likeness: Likeness | None = None) -> s
     if not subject or _ADVERB.fullmatch(subject):
         return None
     opening = _OPENING.match(subject)
+    if not opening and (both := _ON_DAY.fullmatch(subject)) and find_weekdays(both["name"]):
+        before, subject = substitute(before, both["day"]) or before, both["subject"]
     name = subject[opening.end() :] if opening else subject
     words = content_words(before)
     phrases = _phrases(before, words)
@@ -134,6 +140,11 @@ def substitute(before: str, subject: str, likeness: Likeness | None = None) -> s
     if not _HAS_DETERMINER.match(name) or _DETERMINER.search(ahead):
         ahead = _DETERMINER.sub("", ahead)
     return f"{ahead}{name}{before[replaced.end :]}"
+
+
+def is_alone(subject: str) -> bool:
+    """Return whether a new subject begins with no preposition and is no person or site."""
+    return not _OPENING.match(subject) and not is_condition(subject)
 
 
 def is_condition(subject: str) -> bool:

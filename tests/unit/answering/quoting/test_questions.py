@@ -355,6 +355,8 @@ def test_number_words_are_dropped_from_questions_about_phones_and_rooms(
         ("您好，请问一下年假几天", "年假几天"),
         ("Good morning! How many days?", "How many days?"),
         ("谢谢，那病假呢", "那病假呢"),
+        ("不好意思，打错了，我想问总监的伙食补助是多少", "总监的伙食补助是多少"),
+        ("打错了怎么改", "打错了怎么改"),
         ("谢谢卡怎么领", "谢谢卡怎么领"),
         ("那个会几点开", "那个会几点开"),
         ("问卷交给谁", "问卷交给谁"),

@@ -20,7 +20,7 @@ TERMS = tuple(
             r"病假|\bsick(?:ness)? (?:leave|days?|pay)\b|\bsickness\b",
             r"(?<!陪)产假|\bmaternity\b",
             r"陪产假|护理假|\bpaternity\b",
-            r"育儿假|\bparental leave\b",
+            r"育儿假",
             r"收养|领养|\badopti(?:on|ve)\b(?! of\b)|\badopt(?:s|ing)? (?:an?|their) child\b",
             r"婚假|\bmarriage leave\b",
             r"丧假|\b(?:bereavement|compassionate)\b",

@@ -332,7 +332,9 @@ function show(run, message) {
 function showMarkedCells(within) {
   for (const table of within.querySelectorAll(".answer-text table")) {
     const cell = table.querySelector("td > strong")?.parentElement;
-    if (cell) table.scrollLeft = cell.offsetLeft - table.rows[0].cells[0].offsetWidth;
+    if (cell && cell.offsetLeft + cell.offsetWidth > table.clientWidth) {
+      table.scrollLeft = cell.offsetLeft - table.rows[0].cells[0].offsetWidth;
+    }
   }
 }
 

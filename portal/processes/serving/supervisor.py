@@ -198,7 +198,7 @@ def _print_address(address: str, administrator: tuple[str, str] | None, settings
     if administrator is not None:
         name, password = administrator
         say(f"Sign in as:  {name}")
-        if settings.admin_password is not None:
+        if settings.admin_password:  # Not empty.
             say("Password:    the one in PORTAL_ADMIN_PASSWORD")
         else:
             say(f"Password:    {password}   (shown this once; change it on the account page)")

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 
 from flask import Response, render_template, request, stream_with_context
+from flask_babel import to_utc
 
 from portal.domain.people.audit import AuditEvent, AuditFilter
 from portal.errors import N_, InvalidInput
@@ -142,10 +143,15 @@ def _filter() -> AuditFilter:
 
 
 def _day(text: str | None) -> datetime | None:
+    """Return when a day begins in the reader's time zone, in which the page shows its times."""
     if text is None:
         return None
     try:
-        # A day is added to this date, so the last valid date would overflow.
-        return min(datetime.strptime(text, "%Y-%m-%d"), datetime(9999, 12, 30)).replace(tzinfo=UTC)  # noqa: DTZ001, DTZ007
+        day = datetime.strptime(text, "%Y-%m-%d")  # noqa: DTZ007
     except ValueError as error:
         raise InvalidInput("a date must be written like 2026-01-31") from error
+    # A day is added to this date and another zone may be a day off, which the first and the last
+    # valid dates do not allow.
+    day = min(max(day, datetime(1, 1, 2)), datetime(9999, 12, 29))  # noqa: DTZ001
+    begins: datetime = to_utc(day).replace(tzinfo=UTC)
+    return begins

@@ -74,7 +74,23 @@ def test_page_filters_by_event_user_and_day(admin: FlaskClient, portal: Portal) 
     assert events(event="new_device") == []
     for query in ({"event": "no such"}, {"since": "tomorrow"}, {"until": "2026-13-01"}):
         assert admin.get("/admin/audit", query_string=query).status_code == 422
-    assert admin.get("/admin/audit?until=9999-12-31").status_code == 200
+    for day in ("0001-01-01", "9999-12-31"):
+        assert admin.get(f"/admin/audit?since={day}&until={day}").status_code == 200
+
+
+def test_days_of_the_filter_begin_in_the_time_zone_of_the_browser(
+    admin: FlaskClient, portal: Portal
+) -> None:
+    late = datetime(2026, 5, 3, 20, tzinfo=UTC)  # In Shanghai it is 4 in the morning of 4 May.
+    add(portal.services, 1, event="role_changed", created_at=late)
+    admin.set_cookie("portal_timezone", "Asia/Shanghai")
+
+    def is_found(day: str) -> bool:
+        query = {"since": day, "until": day, "event": "role_changed"}
+        page = admin.get("/admin/audit", query_string=query).get_data(as_text=True)
+        return 'data-event="role_changed"' in page
+
+    assert [is_found(day) for day in ("2026-05-03", "2026-05-04")] == [False, True]
 
 
 def test_failed_sign_ins_are_found_by_the_name_that_was_typed(

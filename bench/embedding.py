@@ -43,7 +43,7 @@ def _capped(text: str) -> str:
 
 
 @dataclass(slots=True)
-class _Way:
+class _Variant:
     """A way to embed; `rates` are chunks per second by round."""
 
     engine: str
@@ -67,9 +67,9 @@ def measure_embedding(texts: Sequence[str], *, rounds: int) -> list[dict[str, An
     cores = os.cpu_count() or 1
     packages = {threads: PackageEngine(threads) for threads in {1, cores}}
     fast = {threads: BundledEmbedder(threads=threads) for threads in {1, cores}}
-    ways = [_Way(PACKAGE, threads, 1, packages[threads]) for threads in sorted(packages)]
-    ways += [_Way(FAST, 1, 16, fast[1])]
-    ways += [_Way(FAST, cores, count, fast[cores]) for count in _TEXTS_AT_ONCE if cores > 1]
+    ways = [_Variant(PACKAGE, threads, 1, packages[threads]) for threads in sorted(packages)]
+    ways += [_Variant(FAST, 1, 16, fast[1])]
+    ways += [_Variant(FAST, cores, count, fast[cores]) for count in _TEXTS_AT_ONCE if cores > 1]
     for way in ways:
         way.embedder.embed_chunks(["Loads the model."])
     for number in range(rounds):
@@ -78,7 +78,7 @@ def measure_embedding(texts: Sequence[str], *, rounds: int) -> list[dict[str, An
     return [_row(way, ways[0]) for way in ways]
 
 
-def _row(way: _Way, reference: _Way) -> dict[str, Any]:
+def _row(way: _Variant, reference: _Variant) -> dict[str, Any]:
     ratios = [rate / base for rate, base in zip(way.rates, reference.rates, strict=True)]
     return {
         "engine": way.engine,
@@ -86,7 +86,7 @@ def _row(way: _Way, reference: _Way) -> dict[str, Any]:
         "at_once": way.at_once,
         "passages_a_second": round(median(way.rates), 2),
         "ratio": round(median(ratios), 2),
-        "least_cosine": round(float(min_cosine(way.vectors, reference.vectors)), 4),
+        "min_cosine": round(float(min_cosine(way.vectors, reference.vectors)), 4),
     }
 
 

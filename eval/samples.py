@@ -20,7 +20,7 @@ from portal.domain.embedding import Embedder, Vector
 from portal.domain.search import NEAREST_COMPARED
 from portal.domain.search.fusion import MAX_COMPARED_BY_PROXIMITY
 from portal.embeddings.calibration import Calibration, QueryStatistics
-from portal.embeddings.calibration.confidence import Evidence, Weighings
+from portal.embeddings.calibration.confidence import ConfidenceModels, Evidence
 from portal.services.documents.ingestion.chunk_storage import chunk_terms
 from portal.text.language import detect_language
 from portal.text.terms.analyser import query_terms
@@ -80,8 +80,8 @@ class Judged:
     first: bool
     same_language: bool
 
-    def chance(self, weighings: Weighings) -> float:
-        return weighings.confidence(self.features, same_language=self.same_language)
+    def chance(self, models: ConfidenceModels) -> float:
+        return models.confidence(self.features, same_language=self.same_language)
 
 
 def prepare(embedder: Embedder, calibration: Calibration, directory: Path) -> Material:

@@ -30,7 +30,7 @@ def model_rows(ingest: dict[str, Any]) -> Rows:
     rows = [[*head, "least cosine to it"]]
     for one in ingest["model"]:
         numbers = [str(one["threads"]), str(one["at_once"]), _speed(one["passages_a_second"])]
-        rows.append([one["engine"], *numbers, f"{one['ratio']:.1f}", f"{one['least_cosine']:.4f}"])
+        rows.append([one["engine"], *numbers, f"{one['ratio']:.1f}", f"{one['min_cosine']:.4f}"])
     return rows
 
 

@@ -39,8 +39,8 @@ from portal.embeddings.calibration.confidence import (
     CONSTANTS,
     FEATURES,
     TRANSLATED,
-    Weighing,
-    Weighings,
+    ConfidenceModels,
+    LogisticModel,
 )
 from portal.settings import EmbeddingSettings
 
@@ -72,7 +72,7 @@ CUTS = {ACROSS: Cut(flagged=0.935, steeper=1.8), TRANSLATED: Cut(flagged=0.95, s
 SAME_LANGUAGE = Cut(flagged=0.97, steeper=1.2)
 
 
-def fit(judged: Sequence[Judged]) -> Weighings:
+def fit(judged: Sequence[Judged]) -> ConfidenceModels:
     """Fit all models of `FEATURES`.
 
     Every set and kind of collection has the same weight, and so do questions with and without an
@@ -86,10 +86,10 @@ def fit(judged: Sequence[Judged]) -> Weighings:
     rows = {kind: taken.get(kind, same) for kind in FEATURES}
     models = {kind: _fit_one(of, kind) for kind, of in rows.items() if of}
     # Sets in one language have no translations.
-    return Weighings(models={TRANSLATED: models[ACROSS], **models}, source="fitted")
+    return ConfidenceModels(models={TRANSLATED: models[ACROSS], **models}, source="fitted")
 
 
-def _fit_one(judged: Sequence[Judged], kind: str) -> Weighing:
+def _fit_one(judged: Sequence[Judged], kind: str) -> LogisticModel:
     names = FEATURES[kind]
     features = np.array([[one.features[name] for name in names] for one in judged])
     relevant = np.array([one.relevant for one in judged])
@@ -100,7 +100,7 @@ def _fit_one(judged: Sequence[Judged], kind: str) -> Weighing:
     cut = CUTS.get(kind, SAME_LANGUAGE)
     weights = balanced([judged[place] for place in wrong], rest=0.0)
     zero = weighted_quantile(features[wrong] @ solved[:-1], weights, cut.flagged)
-    return Weighing(
+    return LogisticModel(
         weights={
             name: round(float(weight * cut.steeper), 3)
             for name, weight in zip(names, solved, strict=False)
@@ -156,7 +156,7 @@ class Row:
     auroc: float
 
 
-def assess(judged: Sequence[Judged], asked: str, part: str, weighings: Weighings) -> Row | None:
+def assess(judged: Sequence[Judged], asked: str, part: str, models: ConfidenceModels) -> Row | None:
     """Evaluate constants on one set's questions, or on all sets, in one kind of collection.
 
     `ALL_SETS` selects all. Returns None if there are no results.
@@ -165,7 +165,7 @@ def assess(judged: Sequence[Judged], asked: str, part: str, weighings: Weighings
     firsts = [one for one in chosen if one.first]
     if len({one.answerable for one in firsts}) < 2:
         return None
-    chances = {id(one): one.chance(weighings) for one in chosen}
+    chances = {id(one): one.chance(models) for one in chosen}
     right = [chances[id(one)] for one in firsts if one.answerable and one.relevant]
     wrong = [chances[id(one)] for one in firsts if not one.answerable]
     if not right:
@@ -193,7 +193,7 @@ def show(
     console: Console,
     title: str,
     judged: Sequence[Judged],
-    weighings_for: Callable[[str], Weighings],
+    models_for: Callable[[str], ConfidenceModels],
     parts: Sequence[str],
     *,
     overall: bool = False,
@@ -204,9 +204,9 @@ def show(
         table.add_column(heading, justify="left" if heading.endswith("of") else "right")
     rows = []
     for asked in [*dict.fromkeys(one.asked for one in judged), *([ALL_SETS] if overall else [])]:
-        weighings = weighings_for(asked)
+        models = models_for(asked)
         for part in parts:
-            if (row := assess(judged, asked, part, weighings)) is None:
+            if (row := assess(judged, asked, part, models)) is None:
                 continue
             rows.append(row)
             table.add_row(
@@ -253,14 +253,14 @@ def main() -> None:
                     dict.fromkeys(material.names, alone).__getitem__,
                     ["whole"],
                 )
-    weighings = fit(judged)
-    show(console, "Constants fitted on all sets", judged, lambda _: weighings, parts)
-    console.print_json(json.dumps(as_constants(weighings)))
+    models = fit(judged)
+    show(console, "Constants fitted on all sets", judged, lambda _: models, parts)
+    console.print_json(json.dumps(as_constants(models)))
     if options.write:
-        write(embedder.name, weighings, judged)
+        write(embedder.name, models, judged)
 
 
-def fit_alone(judged: Sequence[Judged]) -> Weighings | None:
+def fit_alone(judged: Sequence[Judged]) -> ConfidenceModels | None:
     """Fit constants on one set.
 
     Returns None for a set across languages, which says nothing about words.
@@ -270,21 +270,21 @@ def fit_alone(judged: Sequence[Judged]) -> Weighings | None:
     return fit(judged)
 
 
-def as_constants(weighings: Weighings) -> dict[str, Any]:
+def as_constants(models: ConfidenceModels) -> dict[str, Any]:
     return {
         kind: {"weights": one.weights, "constant": one.constant}
-        for kind, one in weighings.models.items()
+        for kind, one in models.models.items()
     }
 
 
-def write(model: str, weighings: Weighings, judged: Sequence[Judged]) -> None:
+def write(model: str, models: ConfidenceModels, judged: Sequence[Judged]) -> None:
     constants = json.loads(CONSTANTS.read_text(encoding="utf-8"))
-    constants["models"][model] = as_constants(weighings)
+    constants["models"][model] = as_constants(models)
     CONSTANTS.write_text(json.dumps(constants, indent=2) + "\n", encoding="utf-8")
     docs = Path(__file__).resolve().parents[2] / "docs"
     for name, same in (("same-language", True), ("across-languages", False)):
         pairs = [
-            (one.chance(weighings), one.relevant)
+            (one.chance(models), one.relevant)
             for one in judged
             if one.first and one.same_language is same and one.part == "whole"
         ]

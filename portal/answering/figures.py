@@ -38,7 +38,7 @@ def figures_in(text: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=64)
-def spelled_out(chunk: str) -> frozenset[str]:
+def figures_in_words(chunk: str) -> frozenset[str]:
     """Return the numbers that an English text spells out, to compare with a sentence that has them
     in digits."""
     words = set(re.findall("[a-z]+", chunk.lower()))

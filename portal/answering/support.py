@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from portal.answering.code import CodeReader
-from portal.answering.figures import figures_in, spelled_out
+from portal.answering.figures import figures_in, figures_in_words
 from portal.answering.markers import shown_markers
 from portal.domain.answering import SentenceSupport
 from portal.text.language import detect_language
@@ -100,7 +100,7 @@ def _supported(text: str, chunks: Sequence[str]) -> tuple[bool | None, float | N
     if not chunks:
         return False, 0.0
     figures = figures_in(text)
-    known = set().union(*(figures_in(chunk) | spelled_out(chunk) for chunk in chunks))
+    known = set().union(*(figures_in(chunk) | figures_in_words(chunk) for chunk in chunks))
     if not figures <= known:
         return False, max(_likeness(text, chunk) for chunk in chunks)
     same = [one for one in chunks if detect_language(one) == detect_language(text)]

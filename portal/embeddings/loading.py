@@ -16,7 +16,7 @@ T = TypeVar("T")
 _serves = threading.Event()
 
 # A load that fails because the hub is unreachable takes a minute itself.
-AGAIN_AFTER_S = 60.0
+RETRY_AFTER_S = 60.0
 
 
 def begin_to_serve() -> None:
@@ -60,7 +60,7 @@ class _Attempt(threading.Thread, Generic[T]):
 
 
 class BackgroundLoad(Generic[T]):
-    """A value loaded on first use. After a failure, calls fail at once for `AGAIN_AFTER_S`.
+    """A value loaded on first use. After a failure, calls fail at once for `RETRY_AFTER_S`.
 
     Then it is loaded again. Thread-safe, and fork-safe. `clock` is monotonic seconds.
     """
@@ -101,4 +101,4 @@ class BackgroundLoad(Generic[T]):
     def _is_over(self, attempt: _Attempt[T]) -> bool:
         if not attempt.finished.is_set():
             return attempt.process != os.getpid()  # Its thread stayed with the parent.
-        return attempt.failure is not None and self._clock() >= attempt.failed_at + AGAIN_AFTER_S
+        return attempt.failure is not None and self._clock() >= attempt.failed_at + RETRY_AFTER_S

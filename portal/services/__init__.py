@@ -18,8 +18,8 @@ from portal.services.documents.intake.use_estimates import UseEstimates
 from portal.services.documents.reading.page_readers import PageReaders
 from portal.services.documents.versions.comparisons import Comparisons
 from portal.services.models.vector_rounds import VectorRounds
+from portal.services.operations.health_monitor import HealthMonitor
 from portal.services.operations.single_flight import SingleFlight
-from portal.services.operations.watch import Watch
 from portal.services.people.federation.issuer_keys import IssuerKeys
 from portal.services.people.federation.oidc_provider import OidcProvider
 from portal.services.search.cache import SearchCache
@@ -55,8 +55,8 @@ class Services:
     comparisons: Comparisons = field(default_factory=Comparisons, repr=False)
     page_readers: PageReaders = field(default_factory=PageReaders, repr=False)
     vector_rounds: VectorRounds = field(default_factory=VectorRounds, repr=False)
-    reranker_watch: Watch = field(default_factory=Watch, repr=False)
-    embedder_watch: Watch = field(default_factory=Watch, repr=False)
+    reranker_health: HealthMonitor = field(default_factory=HealthMonitor, repr=False)
+    embedder_health: HealthMonitor = field(default_factory=HealthMonitor, repr=False)
     vector_store_reads: SingleFlight[dict[str, Any]] = field(
         default_factory=SingleFlight, repr=False
     )

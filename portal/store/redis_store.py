@@ -20,7 +20,7 @@ from portal.errors import InvalidSetting
 from portal.observability import metrics
 
 TIMEOUT_S = 0.1
-AGAIN_AFTER_S = 1.0
+RETRY_AFTER_S = 1.0
 _PROBE_LIFE_S = 10
 
 log = structlog.get_logger(__name__)
@@ -37,7 +37,7 @@ class RedisStore:
     Raises InvalidSetting for an invalid address; an unreachable server is a warning.
     """
 
-    def __init__(self, url: str, *, portal: str = "", again_after_s: float = AGAIN_AFTER_S) -> None:
+    def __init__(self, url: str, *, portal: str = "", retry_after_s: float = RETRY_AFTER_S) -> None:
         self.prefix = f"portal:{portal}"
         try:
             self.client = redis.Redis.from_url(
@@ -53,7 +53,7 @@ class RedisStore:
                 got="a value that is not shown",
                 takes="an address such as redis://host:6379/0, rediss://… or unix:///path",
             ) from None
-        self._again_after_s = again_after_s
+        self._retry_after_s = retry_after_s
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self.is_up = True  # Whether Redis answered the last time.
@@ -102,7 +102,7 @@ class RedisStore:
         threading.Thread(target=self._watch, name="redis", daemon=True).start()
 
     def _watch(self) -> None:
-        while not self._closed.wait(self._again_after_s):
+        while not self._closed.wait(self._retry_after_s):
             try:
                 self._probe()
             except (redis.RedisError, OSError):

@@ -93,7 +93,7 @@ class Database:
 
     def enter_request(self) -> None:
         """Choose the server of a request: the primary or, while that is lost, a replica."""
-        self._chosen.set(self._stand_in() if self.is_primary_lost else None)
+        self._chosen.set(self._fallback() if self.is_primary_lost else None)
 
     def enter_reading(self) -> None:
         """Let the rest of a request, which only reads, read from a replica that has everything that
@@ -152,8 +152,8 @@ class Database:
         """Return whether replicas have the keyword index that ranks by BM25."""
         return self._replicas is not None and self._replicas.replicates_bm25
 
-    def _stand_in(self) -> Server | None:
-        return self._replicas.stand_in() if self._replicas is not None else None
+    def _fallback(self) -> Server | None:
+        return self._replicas.find_fallback() if self._replicas is not None else None
 
     @contextmanager
     def _server(self) -> Iterator[Server]:
@@ -196,20 +196,20 @@ class Database:
             yield driver
 
     @contextmanager
-    def spare(self) -> Iterator[psycopg.Connection[Any] | None]:
+    def spare_driver(self) -> Iterator[psycopg.Connection[Any] | None]:
         """Take a second connection besides one of `driver`, to run two statements at once. Yields
         None when all connections, or the processor's cores, are in use."""
         server = self._chosen.get() or self._primary
         pool: Any = server.engine.pool
         is_busy = pool.checkedout() >= server.pool_size or _lacks_cores()
-        if is_busy or not server.spare.acquire(blocking=False):
+        if is_busy or not server.spare_slots.acquire(blocking=False):
             yield None
             return
         try:
             with self.driver() as connection:
                 yield connection
         finally:
-            server.spare.release()
+            server.spare_slots.release()
 
     @contextmanager
     def hold(self, lock: int, name: str) -> Iterator[bool]:
@@ -248,7 +248,7 @@ class Database:
     def probe(self, work: Callable[[Session], T], *, timeout_s: float) -> T:
         """Return what `work` reads, or raise DatabaseUnavailable after `timeout_s`, even if the
         server or the network does not respond. Asks a replica while the primary is lost."""
-        server = (self._stand_in() if self.is_primary_lost else None) or self._primary
+        server = (self._fallback() if self.is_primary_lost else None) or self._primary
         with portal_errors():
             return server.prober.run(work, timeout_s=timeout_s)
 

@@ -111,7 +111,7 @@ class MemberListModel(ResponseModel):
     members: list[MemberModel] = Field(description="groups first, by name; excludes the owner")
 
 
-class SightQuery(RequestModel):
+class AccessChangeQuery(RequestModel):
     document_ids: list[UUID] = Field(min_length=1, max_length=100)
     folder_id: UUID | None = Field(description="target folder; null for no folder")
 
@@ -124,7 +124,7 @@ class FolderChangeQuery(RequestModel):
     parent_id: UUID | None = Field(None, description="for `move`; default: the top level")
 
 
-class SightModel(ResponseModel):
+class AccessChangeModel(ResponseModel):
     document_count: int = Field(description="shared documents whose readers would change")
     opens: bool = Field(description="whether all users would see them")
     closes: bool = Field(description="whether they would no longer be visible to all users")
@@ -203,7 +203,7 @@ def move_folder(folder_id: UUID, json_data: ParentBody) -> OpenedFolderModel:
 
 @blueprint.post("/sight", errors=(404,))
 @context.reads
-def preview_move(json_data: SightQuery) -> SightModel:
+def preview_move(json_data: AccessChangeQuery) -> AccessChangeModel:
     """Preview who gains and loses access.
 
     The preview is for documents that would be moved to a folder; nothing is changed.
@@ -211,11 +211,11 @@ def preview_move(json_data: SightQuery) -> SightModel:
     services, user = context.caller()
     target = BulkTarget(tuple(json_data.document_ids))
     change = folder_members.preview_move(services, user, target, json_data.folder_id)
-    return SightModel.of(change)
+    return AccessChangeModel.of(change)
 
 
 @blueprint.get("/<uuid:folder_id>/sight")
-def preview_change(folder_id: UUID, query_data: FolderChangeQuery) -> SightModel:
+def preview_change(folder_id: UUID, query_data: FolderChangeQuery) -> AccessChangeModel:
     """Preview who gains and loses access to a folder.
 
     The preview is for the shared documents in it and below it, if it is opened, restricted, moved
@@ -229,7 +229,7 @@ def preview_change(folder_id: UUID, query_data: FolderChangeQuery) -> SightModel
         change = folder_members.preview_access(services, user, folder_id)
     else:
         change = folder_members.preview_removal(services, user, folder_id)
-    return SightModel.of(change)
+    return AccessChangeModel.of(change)
 
 
 @blueprint.get("/<uuid:folder_id>/members")

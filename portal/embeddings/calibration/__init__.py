@@ -27,14 +27,14 @@ from portal.embeddings.calibration import background as backgrounds
 from portal.embeddings.calibration.background import Background
 from portal.embeddings.calibration.confidence import (
     MAX_WITHOUT_CODE,
+    ConfidenceModels,
     Evidence,
     LeadScale,
     Source,
-    Weighings,
     field_level,
     keyword_features,
     lead_features,
-    load_weighings,
+    load_models,
 )
 from portal.errors import EmbedderUnavailable
 from portal.text.language import detect_question_language
@@ -73,9 +73,9 @@ class Calibration:
     Without a background nothing is corrected, and confidence uses keywords only.
     """
 
-    def __init__(self, *, background: Background | None, weighings: Weighings) -> None:
+    def __init__(self, *, background: Background | None, models: ConfidenceModels) -> None:
         self._background = background
-        self._weighings = weighings
+        self._models = models
         if background is None:
             return
         self._pooled = np.vstack([background.chunks[name] for name in backgrounds.LANGUAGES])
@@ -100,7 +100,7 @@ class Calibration:
             background: Background | None = backgrounds.load(embedder, cache_dir)
         except EmbedderUnavailable:
             background = None
-        return cls(background=background, weighings=load_weighings(embedder.name))
+        return cls(background=background, models=load_models(embedder.name))
 
     @property
     def ready(self) -> bool:
@@ -125,7 +125,7 @@ class Calibration:
     @property
     def source(self) -> Source:
         """Return where the constants of confidence come from."""
-        return self._weighings.source
+        return self._models.source
 
     def background_questions(self) -> list[tuple[str, Vector]]:
         """Return general questions with their vectors; none without a background."""
@@ -145,8 +145,8 @@ class Calibration:
         if not constants or self.fitted:
             return
         scale = LeadScale.stored(constants)
-        if scale != self._weighings.scale:
-            self._weighings = replace(self._weighings, scale=scale, source="corpus")
+        if scale != self._models.scale:
+            self._models = replace(self._models, scale=scale, source="corpus")
 
     @property
     def fitted(self) -> bool:
@@ -223,7 +223,7 @@ class Calibration:
         language = statistics.language if statistics else None
         features = self.features(statistics, evidence, text_scale, nearest, others)
         chances = [
-            self._weighings.confidence(one_features, same_language=language in {None, one.language})
+            self._models.confidence(one_features, same_language=language in {None, one.language})
             for one, one_features in zip(evidence, features, strict=True)
         ]
         return [

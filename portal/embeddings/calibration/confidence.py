@@ -77,7 +77,7 @@ class Evidence(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Weighing:
+class LogisticModel:
     """A fitted logistic model: the weight of each feature, and the constant."""
 
     weights: dict[str, float]
@@ -113,10 +113,10 @@ class LeadScale:
 
 
 @dataclass(frozen=True, slots=True)
-class Weighings:
+class ConfidenceModels:
     """The models of `FEATURES`, and the source of their constants."""
 
-    models: Mapping[str, Weighing]
+    models: Mapping[str, LogisticModel]
     source: Source
     scale: LeadScale = LeadScale()
 
@@ -228,13 +228,13 @@ def field_level(nearest: Sequence[float], background: Sequence[float]) -> float:
     return float(pool[first - 1 : last].mean()) if len(pool) >= first else float(pool.min())
 
 
-def load_weighings(model: str) -> Weighings:
+def load_models(model: str) -> ConfidenceModels:
     """Load the constants fitted for a model, else those of the bundled one, marked as borrowed."""
     fitted: dict[str, Any] = json.loads(CONSTANTS.read_text(encoding="utf-8"))["models"]
     constants = fitted.get(model) or next(iter(fitted.values()))
-    return Weighings(
+    return ConfidenceModels(
         models={
-            kind: Weighing(dict(constants[kind]["weights"]), constants[kind]["constant"])
+            kind: LogisticModel(dict(constants[kind]["weights"]), constants[kind]["constant"])
             for kind in FEATURES
         },
         source="fitted" if model in fitted else "borrowed",

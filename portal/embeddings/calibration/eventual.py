@@ -12,12 +12,12 @@ import structlog
 from portal.domain.embedding import Embedder, Vector
 from portal.embeddings.calibration import Calibration, QueryStatistics
 from portal.embeddings.calibration import background as backgrounds
-from portal.embeddings.calibration.confidence import load_weighings
+from portal.embeddings.calibration.confidence import load_models
 from portal.errors import EmbedderUnavailable, InvalidEmbedding
 
 # Long enough for a local model, so that the first search has its calibration.
 PATIENCE_S = 10.0
-AGAIN_AFTER_S = 5.0
+RETRY_AFTER_S = 5.0
 
 log = structlog.get_logger(__name__)
 
@@ -26,7 +26,7 @@ class EventualCalibration(Calibration):
     """A calibration that is neutral until the model has embedded its background.
 
     A thread tries this at creation and then as questions arrive, no more often than every
-    `AGAIN_AFTER_S`. Thread-safe. `clock` is monotonic seconds.
+    `RETRY_AFTER_S`. Thread-safe. `clock` is monotonic seconds.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class EventualCalibration(Calibration):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Wait up to `patience_s` seconds for the first attempt."""
-        super().__init__(background=None, weighings=load_weighings(embedder.name))
+        super().__init__(background=None, models=load_models(embedder.name))
         self._embedder = embedder
         self._cache_dir = cache_dir
         self._clock = clock
@@ -63,7 +63,7 @@ class EventualCalibration(Calibration):
     def _try(self) -> threading.Thread | None:
         if self.ready or self._clock() < self._try_at or not self._trying.acquire(blocking=False):
             return None
-        self._try_at = self._clock() + AGAIN_AFTER_S
+        self._try_at = self._clock() + RETRY_AFTER_S
         attempt = threading.Thread(target=self._calibrate, name="calibration", daemon=True)
         attempt.start()
         return attempt

@@ -30,7 +30,12 @@ _DECLARED = re.compile(
     re.IGNORECASE,
 )
 # Texts declared as these use vendor extensions too, so they are read as browsers read them.
-_MEANT = {"big5": "big5hkscs", "shift_jis": "cp932", "euc_kr": "cp949", "iso8859-1": "cp1252"}
+_ACTUAL_ENCODINGS = {
+    "big5": "big5hkscs",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    "iso8859-1": "cp1252",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,4 +103,4 @@ def _find_declared(data: bytes) -> str | None:
         return None
     name = known_encoding((match[1] or match[2]).decode("ascii"))
     # A declaration that is readable byte by byte cannot be in UTF-16.
-    return None if name is None or name.startswith("utf-16") else _MEANT.get(name, name)
+    return None if name is None or name.startswith("utf-16") else _ACTUAL_ENCODINGS.get(name, name)

@@ -22,7 +22,7 @@ from portal.integrations.chroma.collection import (
     open_collection,
     plain_errors,
 )
-from portal.integrations.chroma.words import OwnWords
+from portal.integrations.chroma.words import LocalWordIndex
 from portal.integrations.chunk_store import CONTENT_TYPE, found, nearest_first, similarities
 from portal.store.search.selection.term_postings import Bm25Shape
 from portal.text.terms.analyser import query_terms
@@ -56,7 +56,7 @@ class ChromaChunks:
         self._collection = collection
         self._hybrid = hybrid
         self._function = PortalBm25(shape.k1, shape.b)
-        self._own = OwnWords(client, shape) if lexical == "own" else None
+        self._own = LocalWordIndex(client, shape) if lexical == "own" else None
         self._max_batch_size = int(client.get_max_batch_size())
         ensure_registered()
         self._there = self._open()

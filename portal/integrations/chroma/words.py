@@ -36,7 +36,7 @@ _STATE_FILES = (DATABASE_FILE, f"{DATABASE_FILE}-wal")
 log = structlog.get_logger(__name__)
 
 
-class OwnWords:
+class LocalWordIndex:
     """The words of one collection. Thread-safe: writes and searches take turns."""
 
     def __init__(self, client: Client, shape: Bm25Shape) -> None:

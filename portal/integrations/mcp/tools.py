@@ -62,33 +62,33 @@ _HINTS = ToolAnnotations(
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
+class _ToolSpec:
     """A tool: its description, its function, and the field of RateLimitSettings that limits it."""
 
     title: str
     description: str
-    takes: type[BaseModel]
-    gives: type[BaseModel]
+    arguments: type[BaseModel]
+    result: type[BaseModel]
     run: Callable[[Services, User, Any], BaseModel]
     limit: str
 
 
 _TOOLS = {
-    "search": _Kind(
+    "search": _ToolSpec(
         title="Search the portal",
         description="Find documents in the knowledge portal, by meaning and by words, in Chinese "
         "and English. Answers id, title and url of each, best first; read one with fetch.",
-        takes=SearchArguments,
-        gives=SearchResults,
+        arguments=SearchArguments,
+        result=SearchResults,
         run=search,
         limit="search_hybrid",
     ),
-    "fetch": _Kind(
+    "fetch": _ToolSpec(
         title="Read a document",
         description="Read a document that search found: its text, its url for citing, and what is "
         "known of it. Of a very long one, the part around what was found.",
-        takes=FetchArguments,
-        gives=FetchedDocument,
+        arguments=FetchArguments,
+        result=FetchedDocument,
         run=fetch,
         limit="get_chunk",
     ),
@@ -108,16 +108,16 @@ def create_server(services: Services, read_token: Callable[[], str]) -> Server[A
     async def list_tools(
         _context: ServerRequestContext[Any], _params: PaginatedRequestParams | None
     ) -> ListToolsResult:
-        return ListToolsResult(tools=[_describe(name, kind) for name, kind in _TOOLS.items()])
+        return ListToolsResult(tools=[_describe(name, tool) for name, tool in _TOOLS.items()])
 
     async def call_tool(
         context: ServerRequestContext[Any], params: CallToolRequestParams
     ) -> CallToolResult:
-        kind = _TOOLS.get(params.name)
-        if kind is None:
+        tool = _TOOLS.get(params.name)
+        if tool is None:
             raise MCPError(INVALID_PARAMS, "There is no such tool. There are: search, fetch.")
         arguments = params.arguments or {}
-        called = partial(_call, services, limits, params.name, kind)
+        called = partial(_call, services, limits, params.name, tool)
         hops = services.settings.trusted_proxies
         origin = _origin_of(context.request, trusted_proxies=hops)
         call = partial(called, origin=origin, token=read_token(), arguments=arguments)
@@ -134,13 +134,13 @@ def create_server(services: Services, read_token: Callable[[], str]) -> Server[A
     )
 
 
-def _describe(name: str, kind: _Kind) -> Tool:
+def _describe(name: str, tool: _ToolSpec) -> Tool:
     return Tool(
         name=name,
-        title=kind.title,
-        description=kind.description,
-        input_schema=kind.takes.model_json_schema(),
-        output_schema=kind.gives.model_json_schema(),
+        title=tool.title,
+        description=tool.description,
+        input_schema=tool.arguments.model_json_schema(),
+        output_schema=tool.result.model_json_schema(),
         annotations=_HINTS,
     )
 
@@ -162,7 +162,7 @@ def _call(
     services: Services,
     limits: CallLimits,
     name: str,
-    kind: _Kind,
+    tool: _ToolSpec,
     *,
     origin: Origin | None,
     token: str,
@@ -174,8 +174,8 @@ def _call(
     outcome = "ok"
     try:
         user = reader(services, token)
-        limits.count(user, f"mcp {name}", limit=kind.limit)
-        answer = _answer(kind.run(services, user, _check(kind, arguments)))
+        limits.count(user, f"mcp {name}", limit=tool.limit)
+        answer = _answer(tool.run(services, user, _check(tool, arguments)))
     except PortalError as error:
         outcome, answer = error.code, _refuse(error)
     except Exception as error:  # A client must not see internal errors.
@@ -197,9 +197,9 @@ def reader(services: Services, token: str) -> User:
     return signed_in.user
 
 
-def _check(kind: _Kind, arguments: dict[str, Any]) -> BaseModel:
+def _check(tool: _ToolSpec, arguments: dict[str, Any]) -> BaseModel:
     try:
-        return kind.takes.model_validate(arguments)
+        return tool.arguments.model_validate(arguments)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(str(part) for part in first["loc"])

@@ -43,7 +43,7 @@ class _Progress:
     found: tuple[str, ...] = ()
 
 
-_kept: TTLCache[str, _Progress] = TTLCache(1000, _KEPT_S)
+_cache: TTLCache[str, _Progress] = TTLCache(1000, _KEPT_S)
 _lock = Lock()
 
 
@@ -57,11 +57,11 @@ def suggest_questions(services: Services, user: User, *, language: str) -> Sugge
         context = read_context(reader, user.id, None, keyword_backend=wanted)
     key = cache.key_of(user, context, language, services.embedder.name)
     with _lock:
-        progress = _kept.get(key)
+        progress = _cache.get(key)
     progress = progress or _Progress(_candidates(services, user, language)[:_MAX_TRIED])
     tried = _try(services, user, language, progress, until=monotonic() + _BUDGET_S)
     with _lock:
-        _kept[key] = tried
+        _cache[key] = tried
     return Suggestions(tried.found, is_complete=not tried.left)
 
 

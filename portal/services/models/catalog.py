@@ -19,7 +19,7 @@ from portal.embeddings.layer import fix_length
 from portal.embeddings.loaded import LoadedModel, LoadedModels
 from portal.errors import Conflict, EmbedderUnavailable, InvalidEmbedding, InvalidInput, NoSuchModel
 from portal.services import Services
-from portal.services.models import moved
+from portal.services.models import directory_check
 from portal.services.transactions import in_transaction
 from portal.settings import EmbeddingSettings
 from portal.store.documents.ingestion import embedded_texts
@@ -69,7 +69,7 @@ def peek(services: Services, registered: RegisteredModel) -> Embedder | None:
 def _is_configured(services: Services, registered: RegisteredModel) -> bool:
     """Return whether the settings name this model, so that it is in memory already."""
     embedder, configured = services.embedder, services.settings.embedding
-    if registered.name != embedder.name or moved.is_refused(registered, configured):
+    if registered.name != embedder.name or directory_check.is_refused(registered, configured):
         return False
     # It is the only provider that returns any requested length under one name.
     return configured.provider != "hashing" or embedder.dimensions == registered.dimensions
@@ -217,13 +217,13 @@ def refresh_registration(services: Services) -> RegisteredModel:
 
 def _refresh(services: Services, known: RegisteredModel, source: ModelSource) -> None:
     try:
-        moved.require_same(services, known, source, services.embedder)
+        directory_check.require_same(services, known, source, services.embedder)
         if source.dimensions != known.dimensions:
             raise _dimensions_conflict(known.name, known.dimensions)
     except Conflict as error:
         # The portal keeps the model that its vectors are from.
         log.warning("configured_model_is_another", reason=error.reason)
-        source = moved.with_refused(known, source)
+        source = directory_check.with_refused(known, source)
     with services.database.begin() as session:
         registry.ensure_model(session, source, services.settings.search)
 
@@ -242,9 +242,9 @@ def register(services: Services, spec: str) -> RegisteredModel:
     with services.database.begin() as session:
         known = registry.find_model(session, source.name)
     if known is not None:
-        if moved.is_unchanged(known, source):
+        if directory_check.is_unchanged(known, source):
             return known
-        moved.require_same(services, known, source, embedder)
+        directory_check.require_same(services, known, source, embedder)
 
     def add(session: Session) -> RegisteredModel:
         try:

@@ -203,7 +203,7 @@ def _embedder_answers(services: Services, serving: RegisteredModel | None) -> bo
     name = serving.name if serving is not None else services.embedder.name
     provider = serving.provider if serving is not None else services.settings.embedding.provider
     known = catalog.peek(services, serving) if serving is not None else services.embedder
-    return services.embedder_watch.is_healthy(
+    return services.embedder_health.is_healthy(
         name,
         _last_health(known),
         lambda: _probe(
@@ -221,7 +221,7 @@ def _reranking(services: Services) -> str | None:
         return None
     if is_path(reranker.name) and not Path(reranker.name).expanduser().is_dir():
         return "unavailable"
-    answers = services.reranker_watch.is_healthy(
+    answers = services.reranker_health.is_healthy(
         reranker.name, _last_health(reranker), lambda: _probe(reranker)
     )
     return "ok" if answers else "unavailable"

@@ -58,7 +58,7 @@ class SearchCache:
     ) -> None:
         self._shared = shared
         self._ttl_s = settings.cache_ttl_s if settings else 0
-        self._kept: TTLCache[str, bytes] = TTLCache(
+        self._cache: TTLCache[str, bytes] = TTLCache(
             (settings.cache_mb if settings else 0) * _MEBIBYTE,
             self._ttl_s,
             getsizeof=lambda value: len(value) + _ENTRY_BYTES,
@@ -72,7 +72,7 @@ class SearchCache:
     def get(self, key: str) -> SearchOutcome | None:
         """Return the entry for a key made by `key_of`."""
         with self._lock:
-            found = self._kept.get(key)
+            found = self._cache.get(key)
         if found is None and self._shared is not None:
             found = self._shared.get(key)
         outcome = _read(found) if found is not None else None
@@ -87,7 +87,7 @@ class SearchCache:
         if len(value) > _MAX_BYTES:
             return
         with self._lock:
-            self._kept[key] = value
+            self._cache[key] = value
         if self._shared is not None:
             self._shared.put(key, value, ttl_s=self._ttl_s)
 

@@ -189,7 +189,7 @@ def _find_once(services: Services, reader: Reader, plan: SearchPlan, trace: Trac
             break
         with statement_failures():
             is_long = enabled.ids is None and enabled.chunk_count >= _MIN_SIDE_BY_SIDE
-            with services.database.spare() if is_long else nullcontext() as spare:
+            with services.database.spare_driver() if is_long else nullcontext() as spare:
                 offered = find_offers(reader, legs, enabled, sets, trace, spare=spare)
             offers = _best_offers(services, plan, offered)
             chunks, version = load_chunks(reader, legs, [one.offer.id for one in offers.best])

@@ -15,7 +15,7 @@ from portal.domain.vector_collections import RecordFilter
 from portal.settings import SearchSettings
 from portal.store.collections.reads import LIVE, condition_of
 from portal.store.collections.rows import VectorCollection
-from portal.store.search.keywords.candidates import OwnWords, Scored, best_of_index
+from portal.store.search.keywords.candidates import KeywordScorer, Scored, best_of_index
 from portal.store.search.keywords.index import COVER_DENSITY
 from portal.store.search.selection.enabled import EnabledSet
 from portal.store.search.selection.term_postings import Bm25Shape
@@ -49,7 +49,7 @@ def best_by_words(
         return []
     if chunks is not None and chunks.ids is not None:
         # A collection has no version to cache words by.
-        own = OwnWords(session, words, shape, limit)
+        own = KeywordScorer(session, words, shape, limit)
         return own.best_of_selection(
             chunks, total_chunks=total_chunks, enough=enough, settings=_PLANNER
         )

@@ -268,7 +268,7 @@ class Replicas(Generic[S]):
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, _MAX_PAUSE_S)
 
-    def stand_in(self) -> S | None:
+    def find_fallback(self) -> S | None:
         """Return the most advanced replica, to read from while the primary is lost. It must have
         followed the primary and be at most a second behind its last known position. None if no
         replica qualifies, or when the primary has been lost for too long."""

@@ -98,7 +98,9 @@ class Server:
         # each statement on another connection.
         if statement_timeout_s is not None and not shares_connections:
             limit = f"SET statement_timeout = {round(statement_timeout_s * 1000)}"
-            event.listen(self.engine, "connect", lambda driver, _record: _say(driver, limit))
+            event.listen(
+                self.engine, "connect", lambda driver, _record: _execute_committed(driver, limit)
+            )
         event.listen(self.engine, "checkout", _check_alive)
         event.listen(self.engine, "checkout", _count_taken)
         event.listen(self.engine, "reset", _end_transaction)
@@ -106,14 +108,14 @@ class Server:
         # Fewer spare connections than the pool has, so that threads that wait for a second one
         # cannot hold all.
         self.pool_size = pool_size
-        self.spare = self._count_spare()
+        self.spare_slots = self._count_spare_slots()
         self.prober = Prober(self.url)
         self.sessions = sessionmaker(self.engine, expire_on_commit=False)
         alone = self.engine.execution_options(isolation_level="AUTOCOMMIT")
         self.readers = sessionmaker(alone, expire_on_commit=False)
         forks.watch(self)
 
-    def _count_spare(self) -> Semaphore:
+    def _count_spare_slots(self) -> Semaphore:
         return Semaphore(min(os.cpu_count() or 1, self.pool_size) // 2)
 
     @property
@@ -145,11 +147,11 @@ class Server:
 
     def leave_to_parent(self) -> None:
         self.engine.dispose(close=False)
-        self.spare = self._count_spare()
+        self.spare_slots = self._count_spare_slots()
         self.prober = Prober(self.url)
 
 
-def _say(driver: Any, statement: str) -> None:
+def _execute_committed(driver: Any, statement: str) -> None:
     driver.execute(statement)
     driver.commit()
 

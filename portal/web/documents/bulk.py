@@ -24,7 +24,7 @@ from portal.services.documents import bulk, folders, library
 from portal.services.documents.folders import members as folder_members
 from portal.text.titles import MAX_DOMAIN_CHARACTERS, MAX_TAG_CHARACTERS
 from portal.web.blueprint import PageBlueprint
-from portal.web.documents.folders.forms import identifier
+from portal.web.documents.folders.forms import parse_id
 from portal.web.documents.listing import list_query, list_values
 from portal.web.i18n import sentence_gap
 from portal.web.layout import Answer, fragments, see_other, toast, wants_fragment
@@ -66,28 +66,30 @@ def ask() -> Answer:
     folder, show who gains and loses access."""
     action, target, chosen = _action(), _target(), request.form.get("value", "")
     if action is BulkAction.MOVE and chosen:
-        return _ask(action, target, _sight(target, _value(action)), chosen=chosen)
+        return _ask(action, target, _access_change(target, _value(action)), chosen=chosen)
     return _ask(action, target, chosen=chosen)
 
 
-def ask_to_move(document_id: UUID, folder_id: UUID | None, sight: AccessChange) -> Answer:
+def ask_to_move(document_id: UUID, folder_id: UUID | None, access_change: AccessChange) -> Answer:
     """Show who gains and loses access to a document by a move, and ask whether to move it."""
     after = url_for("reading.show", document_id=document_id)
     chosen = str(folder_id or "none")
-    return _ask(BulkAction.MOVE, BulkTarget((document_id,)), sight, chosen=chosen, after=after)
+    return _ask(
+        BulkAction.MOVE, BulkTarget((document_id,)), access_change, chosen=chosen, after=after
+    )
 
 
 def _ask(
     action: BulkAction,
     target: BulkTarget,
-    sight: AccessChange | None = None,
+    access_change: AccessChange | None = None,
     *,
     chosen: str,
     after: str | None = None,
     error: str | None = None,
 ) -> str:
-    """Render the question, with `sight` also who gains and loses access by the move. `after` is
-    the page to return to."""
+    """Render the question, with `access_change` also who gains and loses access by the move.
+    `after` is the page to return to."""
     if action not in _QUESTIONS and action is not BulkAction.DELETE:
         raise InvalidInput("unknown action")
     services, user = context.caller()
@@ -104,7 +106,7 @@ def _ask(
         "tags": library.list_tags(services, user) if action is BulkAction.ADD_TAG else [],
         "domains": library.list_domains(services, user) if action is BulkAction.DOMAIN else [],
         "visibilities": tuple(Visibility),
-        "sight": sight,
+        "access_change": access_change,
         "chosen": chosen,
         "after": after or next_path(),
         "error": error,
@@ -123,10 +125,10 @@ def _question(action: BulkAction, counts: BulkCounts) -> str:
     return str(gettext(_QUESTIONS[action]))
 
 
-def _sight(target: BulkTarget, folder_id: UUID | None) -> AccessChange | None:
+def _access_change(target: BulkTarget, folder_id: UUID | None) -> AccessChange | None:
     """Return who gains and loses access by a move; None if no user does."""
-    sight = folder_members.preview_move(*context.caller(), target, folder_id)
-    return sight if sight.matters else None
+    access_change = folder_members.preview_move(*context.caller(), target, folder_id)
+    return access_change if access_change.matters else None
 
 
 @blueprint.post("")
@@ -134,9 +136,9 @@ def apply() -> Answer:
     action = _action()
     target, value = _target(), _value(action)
     if action is BulkAction.MOVE:
-        sight = _sight(target, value)
-        if sight and request.form.get("seen") != sight.digest:
-            return _ask(action, target, sight, chosen=request.form["value"])
+        access_change = _access_change(target, value)
+        if access_change and request.form.get("seen") != access_change.digest:
+            return _ask(action, target, access_change, chosen=request.form["value"])
     try:
         done = bulk.apply(*context.caller(), target, action, value)
     except InvalidInput as error:
@@ -227,7 +229,7 @@ def _value(action: BulkAction) -> Any:
         place = request.form.get("value")
         if not place:
             raise InvalidInput("choose a folder")
-        return None if place == "none" else identifier(place)
+        return None if place == "none" else parse_id(place)
     if action is BulkAction.SWITCH:
         state = request.form.get("action", "").partition(":")[2]
         if state not in _SWITCHES:

@@ -21,7 +21,7 @@ from portal.http import context
 from portal.services.answers import conversations
 from portal.services.documents import folders, selections
 from portal.web.blueprint import PageBlueprint
-from portal.web.documents.folders.forms import identifier
+from portal.web.documents.folders.forms import parse_id
 from portal.web.layout import Answer, fragments, see_other, wants_fragment
 from portal.web.security import next_path
 
@@ -133,7 +133,7 @@ def set_one(conversation_id: UUID, document_id: UUID) -> Answer:
         "conversation_id": conversation_id,
         "enabled_count": enabled_count,
         "total_count": total_count,
-        "folder_id": identifier(request.form.get("folder")),
+        "folder_id": parse_id(request.form.get("folder")),
         "text": request.form.get("q", ""),
     }
     row = ("fragments/selection/_row.html", {"switch": switch, **values})
@@ -153,7 +153,7 @@ def switches_values(conversation_id: UUID) -> dict[str, Any]:
     """Return the template values for the switches of a conversation."""
     services, user = context.caller()
     cursor = request.args.get("cursor") or None
-    folder_id = identifier(request.values.get("folder"))
+    folder_id = parse_id(request.values.get("folder"))
     # In an opened folder, the field may still contain the search from before.
     text = "" if folder_id else request.values.get("q", "").strip()
     # Further pages of a long list have no folders at the top.
@@ -190,7 +190,7 @@ def switches_values(conversation_id: UUID) -> dict[str, Any]:
 
 def _panel(conversation_id: UUID) -> str:
     """Return the address of the switches, with the folder or filter of the form."""
-    folder_id, text = identifier(request.form.get("folder")), request.form.get("q")
+    folder_id, text = parse_id(request.form.get("folder")), request.form.get("q")
     return url_for("selection.show", conversation_id=conversation_id, folder=folder_id, q=text)
 
 

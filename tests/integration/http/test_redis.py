@@ -179,7 +179,7 @@ def test_a_portal_starts_without_its_redis_and_finds_it_later(
     tmp_path: Path, told: CapturingLogger
 ) -> None:
     server = RedisServer(tmp_path)
-    store = RedisStore(server.url, again_after_s=0.05)
+    store = RedisStore(server.url, retry_after_s=0.05)
     assert not store.is_up
     assert [call.method_name for call in told.calls] == ["warning"]
     assert store.get("k") is None

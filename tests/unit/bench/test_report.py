@@ -173,7 +173,7 @@ INGEST: dict[str, Any] = {
             "at_once": 16,
             "passages_a_second": 9.0,
             "ratio": 4.0,
-            "least_cosine": 0.99912,
+            "min_cosine": 0.99912,
         }
     ],
 }

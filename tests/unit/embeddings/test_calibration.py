@@ -14,7 +14,7 @@ from portal.embeddings.calibration.confidence import (
     coverage,
     field_level,
     lacks_code,
-    load_weighings,
+    load_models,
 )
 from portal.embeddings.providers.bundled import E5, BundledEmbedder
 from portal.embeddings.providers.hashing import HashingEmbedder
@@ -140,11 +140,11 @@ def test_confidence_separates_answers_already_with_one_document(bundled):
 
 
 def test_answer_in_another_language_loses_no_confidence_for_missing_words(bundled):
-    question, weighings = "图书馆几点关门？", load_weighings(E5)
+    question, models = "图书馆几点关门？", load_models(E5)
     [across] = _confidences(bundled, question, [ANSWER_EN], [0.0])
     [wrong] = _confidences(bundled, question, [OTHER_EN], [0.0])
     [as_if_shared] = _confidences(bundled, question, [ANSWER_EN + "。"], [0.0])
-    assert weighings.source == "fitted"
+    assert models.source == "fitted"
     assert across > 5 * wrong
     assert across > 5 * as_if_shared
 
@@ -177,7 +177,7 @@ def test_confidence_without_a_vector_grows_with_the_share_of_words(keyword):
 
 
 def test_more_evidence_never_lowers_confidence():
-    weighings = load_weighings(E5)
+    models = load_models(E5)
     usual = {
         "lead": 2.0, "behind": 0.5, "words": 0.5, "coverage": 0.5, "words_behind": 0.1,
         "translated": 0.3,
@@ -189,21 +189,21 @@ def test_more_evidence_never_lowers_confidence():
                 kept = {each: better[each] for each in names}
                 before = {each: usual[each] for each in names}
                 more, less = (
-                    weighings.confidence(one, same_language=kind not in {ACROSS, TRANSLATED})
+                    models.confidence(one, same_language=kind not in {ACROSS, TRANSLATED})
                     for one in (kept, before)
                 )
                 assert more > less, (kind, name)
 
 
 def test_across_languages_missing_words_cost_nothing_and_common_ones_count():
-    weighings = load_weighings(E5)
+    models = load_models(E5)
     meaning = {"lead": 2.0, "behind": 0.0}
-    alone = weighings.confidence(meaning, same_language=False)
+    alone = models.confidence(meaning, same_language=False)
     without = meaning | {"words": 0.0, "coverage": 0.0}
-    assert weighings.confidence(without, same_language=False) == alone
+    assert models.confidence(without, same_language=False) == alone
     shared = meaning | {"words": 1.0, "coverage": 1.0}
-    assert weighings.confidence(shared, same_language=False) > alone
-    assert weighings.confidence(without) < weighings.confidence(without, same_language=False)
+    assert models.confidence(shared, same_language=False) > alone
+    assert models.confidence(without) < models.confidence(without, same_language=False)
 
 
 def test_field_level_needs_no_corpus_and_ignores_the_nearest():
@@ -257,7 +257,7 @@ def test_missing_codes_of_a_question_are_recognised(question: str, chunk: str, l
 
 
 def test_chunk_without_the_code_has_low_confidence() -> None:
-    calibration = Calibration(background=None, weighings=load_weighings("any"))
+    calibration = Calibration(background=None, models=load_models("any"))
     both = [
         Evidence("a", "en", keyword=9.0, coverage=1.0),
         Evidence("b", "en", keyword=9.0, coverage=1.0, lacks_code=True),

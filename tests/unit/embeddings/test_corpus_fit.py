@@ -7,7 +7,7 @@ import pytest
 
 from portal.embeddings.calibration import Calibration, corpus_fit
 from portal.embeddings.calibration import background as backgrounds
-from portal.embeddings.calibration.confidence import Evidence, load_weighings
+from portal.embeddings.calibration.confidence import Evidence, load_models
 from portal.embeddings.providers.bundled import E5
 from portal.embeddings.providers.hashing import HashingEmbedder
 
@@ -57,8 +57,8 @@ def test_corpus_constants_scale_the_lead(calibration, constants):
 
 
 def test_fitted_constants_are_not_replaced():
-    weighings = load_weighings(E5)
-    calibration = Calibration(background=None, weighings=weighings)
+    models = load_models(E5)
+    calibration = Calibration(background=None, models=models)
     calibration.adopt({"lead": {"factor": 0.5, "shift": 0.0}})
     assert calibration.source == "fitted"
 

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from portal.embeddings.loading import AGAIN_AFTER_S, BackgroundLoad
+from portal.embeddings.loading import RETRY_AFTER_S, BackgroundLoad
 from portal.embeddings.providers import sentence_transformers as provider
 from portal.embeddings.providers.sentence_transformers import SentenceTransformersEmbedder
 from portal.errors import EmbedderUnavailable
@@ -44,7 +44,7 @@ def test_failure_is_remembered_for_a_while():
         with pytest.raises(EmbedderUnavailable, match="there is no directory"):
             loading.get()
     assert len(loads) == 1
-    now[0] += AGAIN_AFTER_S
+    now[0] += RETRY_AFTER_S
     with pytest.raises(EmbedderUnavailable):
         loading.get()
     assert len(loads) == 2

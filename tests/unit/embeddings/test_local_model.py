@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from portal.embeddings.loading import AGAIN_AFTER_S
+from portal.embeddings.loading import RETRY_AFTER_S
 from portal.embeddings.providers import sentence_transformers as provider
 from portal.embeddings.providers.sentence_transformers import SentenceTransformersEmbedder
 from portal.errors import EmbedderUnavailable
@@ -124,5 +124,5 @@ def test_missing_model_is_not_retried_on_each_query_but_found_later(
             embedder.embed_query("a")
     assert len(looked) == 1
     shutil.copytree(model_directory, place)
-    now[0] += AGAIN_AFTER_S + 1
+    now[0] += RETRY_AFTER_S + 1
     assert embedder.embed_query("a").shape == (384,)

@@ -157,12 +157,12 @@ def lost(world: World) -> World:
 
 
 def test_no_replica_replaces_a_primary_that_is_reachable() -> None:
-    assert World(Server(position=100)).replicas.stand_in() is None
+    assert World(Server(position=100)).replicas.find_fallback() is None
 
 
 def test_most_advanced_replica_replaces_a_lost_primary() -> None:
     few, most = Server(position=100), Server(position=120)
-    assert lost(World(few, most)).replicas.stand_in() is most
+    assert lost(World(few, most)).replicas.find_fallback() is most
 
 
 def test_replica_that_lags_by_more_than_a_second_does_not_replace_the_primary() -> None:
@@ -175,14 +175,14 @@ def test_replica_that_lags_by_more_than_a_second_does_not_replace_the_primary() 
     for age_s, position in ((2.0, 90), (1.3, 110), (0.2, 150)):
         history.append(Sample(now - age_s, False, position, 1, False))
     # Replicas may lack changes of the last second, but no older ones.
-    assert lost(world).replicas.stand_in() is None
+    assert lost(world).replicas.find_fallback() is None
     assert behind.says is not None
     world.of(behind).note(replace(behind.says, position=110))
-    assert world.replicas.stand_in() is behind
+    assert world.replicas.find_fallback() is behind
 
 
 def test_replica_on_another_timeline_does_not_replace_the_primary() -> None:
-    assert lost(World(Server(position=200, timeline=2))).replicas.stand_in() is None
+    assert lost(World(Server(position=200, timeline=2))).replicas.find_fallback() is None
 
 
 def test_replica_that_received_nothing_since_the_loss_replaces_the_primary() -> None:
@@ -190,7 +190,7 @@ def test_replica_that_received_nothing_since_the_loss_replaces_the_primary() -> 
     world = lost(World(replica))
     assert replica.says is not None
     world.of(replica).note(replace(replica.says, timeline=None))
-    assert world.replicas.stand_in() is replica
+    assert world.replicas.find_fallback() is replica
 
 
 def test_lost_and_promoted_replicas_do_not_replace_the_primary() -> None:
@@ -199,24 +199,24 @@ def test_lost_and_promoted_replicas_do_not_replace_the_primary() -> None:
     world.replicas.mark_lost(dead)
     assert promoted.says is not None
     world.of(promoted).note(replace(promoted.says, is_replica=False))
-    assert world.replicas.stand_in() is None
+    assert world.replicas.find_fallback() is None
 
 
 def test_process_that_never_reached_the_primary_reads_from_no_replica() -> None:
     world = World(Server(position=100))
     world.replicas._primary.history.clear()
-    assert lost(world).replicas.stand_in() is None
+    assert lost(world).replicas.find_fallback() is None
 
 
 def test_reading_without_the_primary_ends_after_the_time_limit() -> None:
-    assert lost(World(Server(position=100), outage_s=0)).replicas.stand_in() is None
+    assert lost(World(Server(position=100), outage_s=0)).replicas.find_fallback() is None
 
 
 def test_primary_that_answers_again_ends_the_outage() -> None:
     world = lost(World(Server(position=100)))
     world.look()
     assert not world.replicas.is_primary_lost
-    assert world.replicas.stand_in() is None
+    assert world.replicas.find_fallback() is None
     assert world.replicas.choose() is world.servers[0]
 
 

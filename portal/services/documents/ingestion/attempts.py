@@ -113,7 +113,7 @@ def begin(services: Services, job_id: UUID) -> Attempt | None:
         )
 
 
-def held(session: Session, attempt: Attempt) -> JobRow:
+def lock_job(session: Session, attempt: Attempt) -> JobRow:
     """Return the locked job of an attempt. Raises JobGone when another attempt owns it or its
     document is in the trash."""
     job = job_store.lock_attempt(session, attempt.job_id, attempt.number)

@@ -184,7 +184,7 @@ def _extract(services: Services, attempt: Attempt, reading: _Reading) -> Extract
     if not has_visible_text(extracted.text):
         raise EmptyFile(name=attempt.file_name)
     with services.database.begin() as session:
-        job = attempts.held(session, attempt)
+        job = attempts.lock_job(session, attempt)
         job.deaths = 0
         job.revision_id = _revision(session, attempt, extracted)
     return extracted
@@ -276,7 +276,7 @@ def _store_batch(
     owner = ChunkOwner(attempt.job_id, attempt.document_id, attempt.collection_id, attempt.title)
 
     def prepare(session: Session) -> tuple[ChunkOwner, Sequence[ChunkToStore]]:
-        attempts.held(session, attempt).deaths = 0
+        attempts.lock_job(session, attempt).deaths = 0
         job_store.note_progress(
             session,
             attempt.job_id,
@@ -300,7 +300,7 @@ def _publish(services: Services, attempt: Attempt) -> None:
     """Make the whole ingestion searchable at once, in place of the earlier text. The document takes
     the file's name. A deleted document stays deleted."""
     with shared_words.sharing(services) as session:
-        job = attempts.held(session, attempt)
+        job = attempts.lock_job(session, attempt)
         adopt(session, attempt.document_id, attempt.job_id, analysed_as=attempt.title)
         document_store.publish(session, document_id=attempt.document_id, job_id=attempt.job_id)
         job_store.finish(session, attempt.job_id, JobStatus.READY)

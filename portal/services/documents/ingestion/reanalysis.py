@@ -60,7 +60,7 @@ def reanalyse_for(
 
 def _reanalyse_batch(services: Services, batch_size: int) -> int:
     with services.database.begin() as session:
-        if not outdated_chunks.is_alone(session):
+        if not outdated_chunks.try_lock_reanalysis(session):
             return 0
         chunks = outdated_chunks.lock_outdated(session, analyser_version(), limit=batch_size)
         parts = {c.id: (c.title, c.heading, c.context, c.content) for c in chunks}

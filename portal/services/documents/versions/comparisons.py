@@ -48,7 +48,7 @@ class Comparisons:
     def __init__(self) -> None:
         self._place = BoundedSemaphore(1)
         self._lock = Lock()
-        self._kept: LRUCache[tuple[UUID, UUID], Pieces] = LRUCache(_MAX_KEPT, getsizeof=_size)
+        self._pieces: LRUCache[tuple[UUID, UUID], Pieces] = LRUCache(_MAX_KEPT, getsizeof=_size)
 
     def find(self, old_id: UUID, new_id: UUID, read: Callable[[], tuple[str, str]]) -> Pieces:
         """Return the differences between two revisions; `read` returns their texts, old and new.
@@ -62,18 +62,18 @@ class Comparisons:
             raise Overloaded
         try:
             # The previous holder of the lock may have computed the same pair.
-            return self._get(key) or self._cache(key, compare(*read()))
+            return self._get(key) or self._store(key, compare(*read()))
         finally:
             self._place.release()
 
     def _get(self, key: tuple[UUID, UUID]) -> Pieces | None:
         with self._lock:
-            return self._kept.get(key)
+            return self._pieces.get(key)
 
-    def _cache(self, key: tuple[UUID, UUID], pieces: Pieces) -> Pieces:
+    def _store(self, key: tuple[UUID, UUID], pieces: Pieces) -> Pieces:
         if _size(pieces) <= _MAX_KEPT:
             with self._lock:
-                self._kept[key] = pieces
+                self._pieces[key] = pieces
         return pieces
 
 

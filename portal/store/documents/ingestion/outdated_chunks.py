@@ -27,7 +27,7 @@ class OutdatedChunk:
     content: str
 
 
-def is_alone(session: Session) -> bool:
+def try_lock_reanalysis(session: Session) -> bool:
     """Lock the updating of terms until the transaction ends; return False if another has the
     lock."""
     query = text("SELECT pg_try_advisory_xact_lock(:key)")

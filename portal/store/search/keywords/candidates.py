@@ -72,7 +72,7 @@ KEYWORD_ARRAYS = ("keyword_chunks", "keyword_documents", "keyword_scores")
 
 
 @dataclass(frozen=True, slots=True)
-class OwnWords:
+class KeywordScorer:
     """The words of a query, the caches for them, and how to find their best `limit` chunks with the
     statistics of an index.
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from portal.store.documents.selection import IS_LIMITED
-from portal.store.search.keywords.candidates import OwnWords, Scored
+from portal.store.search.keywords.candidates import KeywordScorer, Scored
 from portal.store.search.queries import Legs
 from portal.store.search.selection.enabled import EnabledQuery, EnabledSet
 from portal.store.search.selection.enabled_sets import EnabledSets
@@ -26,7 +26,7 @@ def look_up(
     if legs.keywords is None or not (is_selection or legs.has_private):
         return ()
     version = legs.versions.collection_id, legs.versions.documents, legs.corpus_version
-    words = OwnWords(
+    words = KeywordScorer(
         reader,
         legs.keywords.terms,
         Bm25Shape(legs.settings.bm25_k1, legs.settings.bm25_b),
@@ -49,7 +49,7 @@ def look_up(
     )
 
 
-def _best_of_private(words: OwnWords, legs: Legs, sets: EnabledSets) -> list[Scored]:
+def _best_of_private(words: KeywordScorer, legs: Legs, sets: EnabledSets) -> list[Scored]:
     """Return the best of the limited chunks that are switched on and match the filters."""
     if legs.corpus is None or not legs.has_private:
         return []

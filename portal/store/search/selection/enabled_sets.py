@@ -18,7 +18,7 @@ from portal.store.search.selection.chunk_vectors import ChunkVectors
 from portal.store.search.selection.enabled import EnabledQuery, EnabledSet
 from portal.store.search.selection.row_cache import RowCache
 from portal.store.search.selection.scope import Versions
-from portal.store.search.selection.term_postings import KeptWeights, TermPostings
+from portal.store.search.selection.term_postings import TermPostings, WeightsCache
 from portal.store.search.selection.visible_corpus import VisibleCorpora
 
 _CACHE_BYTES = 32 * 1024 * 1024
@@ -34,9 +34,9 @@ class EnabledSets:
         self.postings = RowCache[TermPostings](_WORDS_BYTES)
         self.vectors = RowCache[ChunkVectors](_CACHE_BYTES)
         self.visible = VisibleCorpora()
-        self.shared_weights = KeptWeights()
+        self.shared_weights = WeightsCache()
         self._lock = Lock()
-        self._kept: LRUCache[Hashable, tuple[Versions, EnabledSet]] = LRUCache(
+        self._cache: LRUCache[Hashable, tuple[Versions, EnabledSet]] = LRUCache(
             _CACHE_BYTES, getsizeof=lambda entry: entry[1].size_bytes
         )
 
@@ -56,12 +56,12 @@ class EnabledSets:
         counted."""
         key = query.scope.key()
         with self._lock:
-            kept = self._kept.get(key)
+            kept = self._cache.get(key)
         if kept is not None and kept[0] == query.versions and not kept[1].lacks_slots:
             return kept[1]
         found = (kept and query.follow(*kept)) or query.count()
         with self._lock:
             # A set that is larger than the whole cache is not stored.
             if found.size_bytes <= _CACHE_BYTES:
-                self._kept[key] = (query.versions, found)
+                self._cache[key] = (query.versions, found)
         return found

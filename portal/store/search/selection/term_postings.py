@@ -157,7 +157,7 @@ class WordWeights:
     mean_length: float | None = None
 
 
-class KeptWeights:
+class WeightsCache:
     """A process's cache of the weights in an index's current state. Thread-safe."""
 
     def __init__(self) -> None:

@@ -63,7 +63,7 @@ class VisibleCorpora:
     def __init__(self) -> None:
         self._lock = Lock()
         self._shared: tuple[tuple[UUID, int], int, int] | None = None
-        self._kept: LRUCache[UUID, tuple[tuple[UUID, int], VisibleCorpus]] = LRUCache(
+        self._cache: LRUCache[UUID, tuple[tuple[UUID, int], VisibleCorpus]] = LRUCache(
             _CACHE_BYTES, getsizeof=lambda entry: _ENTRY_BYTES + len(entry[1].private_jobs)
         )
 
@@ -71,7 +71,7 @@ class VisibleCorpora:
         """Return what a user may see. The reader must be from `Database`."""
         version = versions.collection_id, versions.documents
         with self._lock:
-            kept = self._kept.get(user_id)
+            kept = self._cache.get(user_id)
         if kept is not None and kept[0] == version:
             return kept[1]
         binds = {
@@ -84,7 +84,7 @@ class VisibleCorpora:
         found = VisibleCorpus(shared, int(private), jobs)
         with self._lock:
             if _ENTRY_BYTES + len(jobs) <= _CACHE_BYTES:
-                self._kept[user_id] = version, found
+                self._cache[user_id] = version, found
         return found
 
     def _count_shared(

@@ -75,14 +75,14 @@ def tree_values(opened: OpenedFolder | None) -> dict[str, Any]:
 
 @blueprint.get("/new")
 def show_new() -> Answer:
-    parent_id = identifier(request.args.get("parent"))
+    parent_id = parse_id(request.args.get("parent"))
     opened = folders.get_folder(*context.caller(), parent_id) if parent_id else None
     return _form(None, parent_id, opened)
 
 
 @blueprint.post("")
 def create() -> Answer:
-    parent_id = identifier(request.form.get("parent_id"))
+    parent_id = parse_id(request.form.get("parent_id"))
     try:
         folder_id = folders.create_folder(
             *context.caller(),
@@ -109,11 +109,11 @@ def edit(folder_id: UUID) -> Answer:
     services, user = context.caller()
     opened = _open_to_change(folder_id)
     try:
-        parent_id = identifier(request.form.get("parent_id"))
+        parent_id = parse_id(request.form.get("parent_id"))
         if parent_id != opened.folder.parent_id:
-            sight = folder_members.preview_folder_move(services, user, folder_id, parent_id)
-            if sight.matters and request.form.get("seen") != sight.digest:
-                return _form(opened.folder, parent_id, opened, sight=sight)
+            access_change = folder_members.preview_folder_move(services, user, folder_id, parent_id)
+            if access_change.matters and request.form.get("seen") != access_change.digest:
+                return _form(opened.folder, parent_id, opened, access_change=access_change)
             folders.move_folder(services, user, folder_id, parent_id)
         folders.change_folder(
             services,
@@ -133,7 +133,7 @@ def confirm_delete(folder_id: UUID) -> Answer:
     values = {
         "opened": _open_to_change(folder_id),
         "document_count": folders.count_documents(*context.caller(), folder_id),
-        "sight": folder_members.preview_removal(*context.caller(), folder_id),
+        "access_change": folder_members.preview_removal(*context.caller(), folder_id),
     }
     if wants_fragment():
         return render_template("fragments/folders/_confirm_delete.html", **values)
@@ -236,11 +236,13 @@ def _access_page(
         members=folder_members.list_members(services, user, folder_id),
         groups=groups.list_groups(services) if can_share else [],
         roles=ROLE_WORDS,
-        sight=folder_members.preview_access(services, user, folder_id) if can_share else None,
+        access_change=folder_members.preview_access(services, user, folder_id)
+        if can_share
+        else None,
     )
 
 
-def identifier(value: str | None) -> UUID | None:
+def parse_id(value: str | None) -> UUID | None:
     """Parse the id of a folder in a form; None for an empty one. Raises InvalidInput."""
     try:
         return UUID(value) if value else None
@@ -260,10 +262,10 @@ def _form(
     parent_id: UUID | None,
     opened: OpenedFolder | None,
     error: PortalError | None = None,
-    sight: AccessChange | None = None,
+    access_change: AccessChange | None = None,
 ) -> Answer:
-    """Render the form for a new or an existing folder; with `sight` also who gains and loses access
-    to its documents by the requested move."""
+    """Render the form for a new or an existing folder; with `access_change` also who gains and
+    loses access to its documents by the requested move."""
     sent = request.form
     parent = opened.folder if opened else None
     visibility = folder.visibility if folder else default_visibility(parent)
@@ -280,7 +282,7 @@ def _form(
             *context.caller(), also=folder.parent_id if folder else None
         ),
         "folder_error": error_message(error) if error else "",
-        "sight": sight,
+        "access_change": access_change,
         "max_name": MAX_FOLDER_NAME_CHARACTERS,
         "max_description": MAX_DESCRIPTION_CHARACTERS,
     }

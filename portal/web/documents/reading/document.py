@@ -30,7 +30,7 @@ from portal.services.documents.versions import revisions
 from portal.text.titles import split_tags
 from portal.web.blueprint import PageBlueprint
 from portal.web.documents.bulk import ask_to_move
-from portal.web.documents.folders.forms import identifier
+from portal.web.documents.folders.forms import parse_id
 from portal.web.documents.listing import ACTIVE
 from portal.web.documents.reading.focus import MAX_MATCHES, Focus, cited_focus, find_focus, positive
 from portal.web.documents.reading.originals import file_answer
@@ -103,13 +103,13 @@ def edit(document_id: UUID) -> Answer:
             visibility=request.form.get("visibility", type=Visibility),
         )
         before = library.get_summary(services, user, document_id).folder_id
-        folder_id = identifier(request.form.get("folder_id", str(before or "")))
+        folder_id = parse_id(request.form.get("folder_id", str(before or "")))
         # A folder that the user may not see is not in the form; saving must not move it out.
         if folder_id != before:
             target = BulkTarget((document_id,))
-            sight = folder_members.preview_move(services, user, target, folder_id)
-            if sight.matters and request.form.get("seen") != sight.digest:
-                return ask_to_move(document_id, folder_id, sight)
+            access_change = folder_members.preview_move(services, user, target, folder_id)
+            if access_change.matters and request.form.get("seen") != access_change.digest:
+                return ask_to_move(document_id, folder_id, access_change)
             folders.move_document(services, user, document_id, folder_id)
     except InvalidInput as error:
         return page_with_error(document_id, error, "edit_error")
@@ -121,10 +121,10 @@ def preview_move(document_id: UUID) -> Answer:
     """Show who gains and loses access to a document by a move to the chosen folder."""
     services, user = context.caller()
     library.get_summary(services, user, document_id)
-    folder_id = identifier(request.args.get("folder_id"))
+    folder_id = parse_id(request.args.get("folder_id"))
     target = BulkTarget((document_id,))
-    sight = folder_members.preview_move(services, user, target, folder_id)
-    return render_template("fragments/reading/_move_sight.html", sight=sight)
+    access_change = folder_members.preview_move(services, user, target, folder_id)
+    return render_template("fragments/reading/_access_change.html", access_change=access_change)
 
 
 @blueprint.post("/<uuid:document_id>/reindex")

@@ -278,7 +278,7 @@ def test_move_names_who_gains_and_loses_access(team: Team) -> None:
     form = {"action": "move", "document": team.document, "value": second}
     asked = team.call(team.ann, "POST", "/documents/bulk", data=form)
     assert asked.status_code == 200
-    assert 'data-testid="sight-change"' in asked.text
+    assert 'data-testid="access-change"' in asked.text
     assert "ben" in asked.text
     # The dialog shows it as soon as the folder is chosen, and the move is not asked about again.
     told = team.call(team.ann, "POST", "/documents/bulk/ask", data=form)
@@ -328,15 +328,15 @@ def test_pages_ask_before_a_move_that_changes_access(team: Team) -> None:
     edit = f"/documents/{team.document}/edit"
     asked = team.call(team.ann, "POST", edit, data=form)
     assert asked.status_code == 200
-    assert 'data-testid="sight-change"' in asked.text
+    assert 'data-testid="access-change"' in asked.text
     assert f'name="next" value="/documents/{team.document}"' in asked.text
     kept = team.call(team.ann, "GET", f"/api/knowledge/documents/{team.document}").json
     assert kept["folder_id"] == team.folder
     # The form shows it as soon as the folder is chosen, and the move is not asked about again.
     preview = f"/documents/{team.document}/move?folder_id="
     told = team.call(team.ann, "GET", preview)
-    assert 'data-testid="sight-change"' in told.text
-    assert "sight-change" not in team.call(team.ann, "GET", preview + team.folder).text
+    assert 'data-testid="access-change"' in told.text
+    assert "access-change" not in team.call(team.ann, "GET", preview + team.folder).text
     # If a member was added meanwhile, the page asks again.
     into = team.call(team.ann, "POST", "/api/folders", json={"name": "In", "visibility": "members"})
     inside = form | {"folder_id": into.json["id"]}
@@ -358,7 +358,7 @@ def test_pages_ask_before_a_move_that_changes_access(team: Team) -> None:
     form = {"name": "Inner", "parent_id": "", "visibility": "shared"}
     asked = team.call(team.ann, "POST", edit, data=form)
     assert asked.status_code == 200
-    assert 'data-testid="sight-change"' in asked.text
+    assert 'data-testid="access-change"' in asked.text
     outsider = team.portal.user("cleo")
     gone = team.call(outsider, "GET", f"/api/knowledge/documents/{team.document}")
     assert gone.status_code == 404
@@ -374,17 +374,17 @@ def test_closing_and_opening_a_folder_names_who_loses_and_gains_access(team: Tea
     page = team.call(team.ann, "GET", members).text
     assert "everyone who can see the folder above can see it" in page
     assert "cleo" not in page, "users do not learn who has an account"
-    sight = f"/api/folders/{team.folder}/sight"
-    told = team.call(team.ann, "GET", f"{sight}?change=access").json
+    preview = f"/api/folders/{team.folder}/sight"
+    told = team.call(team.ann, "GET", f"{preview}?change=access").json
     assert (told["opens"], told["closes"], told["gains"]) == (True, False, [])
-    assert team.call(team.ben, "GET", f"{sight}?change=access").status_code == 403
-    assert team.call(cleo, "GET", f"{sight}?change=access").status_code == 404
-    assert team.call(team.ann, "GET", f"{sight}?change=delete").json["opens"]
-    assert not team.call(team.ann, "GET", f"{sight}?change=move").json["gains"]
+    assert team.call(team.ben, "GET", f"{preview}?change=access").status_code == 403
+    assert team.call(cleo, "GET", f"{preview}?change=access").status_code == 404
+    assert team.call(team.ann, "GET", f"{preview}?change=delete").json["opens"]
+    assert not team.call(team.ann, "GET", f"{preview}?change=move").json["gains"]
     team.call(team.ann, "POST", f"/folders/{team.folder}/access", data={"visibility": "shared"})
     page = team.call(team.ann, "GET", members).text
     assert "Keep access: ann, ben" in page
-    told = team.call(team.ann, "GET", f"{sight}?change=access").json
+    told = team.call(team.ann, "GET", f"{preview}?change=access").json
     assert (told["opens"], told["closes"], told["loses"]) == (False, True, [])
     assert "Gain access" not in page
     assert "Lose access" not in team.call(cleo, "GET", members).text
@@ -395,11 +395,11 @@ def test_keeper_removed_from_the_parent_does_not_learn_its_members(team: Team) -
     team.add("user", "ben", "keeper")
     inner = {"name": "Inner", "parent_id": team.folder, "visibility": "members"}
     below = team.call(team.ben, "POST", "/api/folders", json=inner).json["id"]
-    sight = f"/api/folders/{below}/sight?change=access"
-    assert team.call(team.ben, "GET", sight).json["gains"] == ["ann"]
+    preview = f"/api/folders/{below}/sight?change=access"
+    assert team.call(team.ben, "GET", preview).json["gains"] == ["ann"]
     team.call(team.ann, "DELETE", f"/api/folders/{team.folder}/members/{team.ben.id}")
     team.add("user", "cleo", "reader")
-    assert team.call(team.ben, "GET", sight).json["gains"] == []
+    assert team.call(team.ben, "GET", preview).json["gains"] == []
 
 
 def test_keeper_does_not_learn_which_files_a_member_has_elsewhere(team: Team) -> None:
@@ -429,7 +429,7 @@ def test_preview_reports_that_a_private_folder_hides_no_documents(team: Team) ->
 
 def test_deleting_a_closed_folder_names_who_gains_access(team: Team) -> None:
     page = team.call(team.ann, "GET", f"/folders/{team.folder}/delete").text
-    assert 'data-testid="sight-change"' in page
+    assert 'data-testid="access-change"' in page
     assert "All users gain access." in page
     outer = team.call(
         team.ann, "POST", "/api/folders", json={"name": "Outer", "visibility": "members"}
@@ -440,8 +440,8 @@ def test_deleting_a_closed_folder_names_who_gains_access(team: Team) -> None:
     team.call(team.ann, "PUT", f"/api/folders/{team.folder}/parent", json=parent)
     page = team.call(team.ann, "GET", f"/folders/{team.folder}/delete").text
     assert "Gain access: ben" in page
-    sight = f"/api/folders/{team.folder}/sight?change=delete"
-    assert team.call(team.ann, "GET", sight).json["gains"] == ["ben"]
+    preview = f"/api/folders/{team.folder}/sight?change=delete"
+    assert team.call(team.ann, "GET", preview).json["gains"] == ["ben"]
 
 
 def test_document_moved_in_while_the_folder_closes_is_behind_its_gate(team: Team) -> None:
@@ -586,10 +586,10 @@ def test_document_in_the_trash_is_not_opened_by_deleting_its_folder(
     restored = team.call(team.ann, "POST", f"{path}/restore").json
     assert (restored["visibility"], restored["folder"]) == ("private", None)
     assert team.call(team.ben, "GET", path).status_code == 404
-    assert changes_of_sight(team)["document"] == ("shared", "private")
+    assert access_changes(team)["document"] == ("shared", "private")
 
 
-def changes_of_sight(team: Team) -> dict[str, tuple[str, str]]:
+def access_changes(team: Team) -> dict[str, tuple[str, str]]:
     """Return the latest visibility (before, after) by kind of subject, from the audit log."""
     entries = team.call(team.portal.admin, "GET", "/api/admin/audit").json["entries"]
     return {
@@ -602,24 +602,24 @@ def changes_of_sight(team: Team) -> dict[str, tuple[str, str]]:
 def test_documents_leaving_a_members_folder_are_in_the_audit_log(team: Team) -> None:
     path = f"/api/knowledge/documents/{team.document}/folder"
     assert team.call(team.ann, "PUT", path, json={"folder_id": None}).status_code == 200
-    assert changes_of_sight(team)["document"] == ("members", "shared")
+    assert access_changes(team)["document"] == ("members", "shared")
     move = {"action": "move", "ids": [team.document], "folder_id": team.folder}
     assert team.call(team.ann, "POST", "/api/knowledge/bulk", json=move).status_code == 200
-    assert changes_of_sight(team)["folder"] == ("shared", "members")
+    assert access_changes(team)["folder"] == ("shared", "members")
     team.call(team.ann, "DELETE", f"/api/folders/{team.folder}?documents=keep")
-    assert changes_of_sight(team)["folder"] == ("members", "shared")
+    assert access_changes(team)["folder"] == ("members", "shared")
 
 
 def test_undone_moves_and_deleted_parent_folders_are_in_the_audit_log(team: Team) -> None:
     above = team.call(team.ann, "POST", "/api/folders", json={"name": "Above"}).json["id"]
     move = {"action": "move", "ids": [team.document], "folder_id": above}
     done = team.call(team.ann, "POST", "/api/knowledge/bulk", json=move).json
-    assert changes_of_sight(team)["folder"] == ("members", "shared")
+    assert access_changes(team)["folder"] == ("members", "shared")
     team.call(team.ann, "POST", f"/api/knowledge/bulk/{done['change_id']}/undo")
-    assert changes_of_sight(team)["folder"] == ("shared", "members")
+    assert access_changes(team)["folder"] == ("shared", "members")
     team.call(team.ann, "PUT", f"/api/folders/{team.folder}/parent", json={"parent_id": above})
     team.call(team.ann, "DELETE", f"/api/folders/{above}?documents=keep")
-    assert changes_of_sight(team)["folder"] == ("members", "shared")
+    assert access_changes(team)["folder"] == ("members", "shared")
 
 
 def test_members_of_an_opened_folder_are_shown_to_those_who_share_it(team: Team) -> None:

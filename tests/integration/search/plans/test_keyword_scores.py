@@ -83,7 +83,7 @@ def test_scores_are_those_of_the_extension_however_they_are_come_by(
         words = query_terms(query)
         expected = bm25_by_extension(corpus, words)
         with corpus.services.database.read() as session:
-            scored = keyword_candidates.OwnWords(session, words, shape, 100).best_of_all(few)
+            scored = keyword_candidates.KeywordScorer(session, words, shape, 100).best_of_all(few)
             filtered = keyword_candidates.best_of_index(
                 session,
                 words,
@@ -200,7 +200,7 @@ def test_best_of_a_selection_are_the_best_that_match(corpus: SyntheticCorpus, co
             if place_of(chunk) // CHUNKS_PER_DOCUMENT % step == 0
         }
         with corpus.services.database.read() as session:
-            own = keyword_candidates.OwnWords(session, words, Bm25Shape(1.2, 0.75), limit=100)
+            own = keyword_candidates.KeywordScorer(session, words, Bm25Shape(1.2, 0.75), limit=100)
             found = own.best_of_selection(enabled, total_chunks=corpus.size, enough=20, settings={})
         assert len(found) >= min(20, len(matching))
         assert {one.chunk_id for one in found} <= matching.keys()
@@ -212,7 +212,7 @@ def test_words_of_a_larger_selection_are_cached_incrementally(corpus: SyntheticC
     enabled = selected(corpus, 250)
     words, cache = query_terms("common budget"), RowCache[TermPostings](10_000_000)
     with corpus.services.database.read() as session:
-        own = keyword_candidates.OwnWords(
+        own = keyword_candidates.KeywordScorer(
             session, words, Bm25Shape(1.2, 0.75), limit=100, version=1, postings=cache
         )
 

@@ -161,4 +161,4 @@ def test_memory_is_bounded(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> Non
     for number in range(100):
         scope = Scope(shelf.ann, uuid4())
         kept.get(counted(scope, number, lambda: EnabledSet(1, 1, None)))
-    assert kept._kept.currsize <= 2_000
+    assert kept._cache.currsize <= 2_000

@@ -229,9 +229,9 @@ def test_search_by_slots_follows_documents_that_change_meanwhile(
             return shelf.find(replace(process, search_cache=SearchCache()), mode=mode)
 
     def keep_slots() -> None:
-        sets._kept.clear()
+        sets._cache.clear()
         assert find() == find() == {shelf.first, shelf.second}
-        assert all(found.slots for _, found in sets._kept.values())
+        assert all(found.slots for _, found in sets._cache.values())
 
     for change in AT_ONCE.values():
         keep_slots()

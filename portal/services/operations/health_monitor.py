@@ -24,7 +24,7 @@ HEALTHY_TTL_S = 60.0
 _MAX_NAMES = 32
 
 
-class Watch:
+class HealthMonitor:
     """Runs one probe at a time, in a thread, and only on request. Thread-safe. `clock` is monotonic
     seconds."""
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from portal.domain.health import HealthSample
 from portal.errors import EmbedderUnavailable
-from portal.services.operations.watch import FAILED_TTL_S, HEALTHY_TTL_S, Watch
+from portal.services.operations.health_monitor import FAILED_TTL_S, HEALTHY_TTL_S, HealthMonitor
 from tests.factories.servers.endpoint import wait_until
 
 
@@ -34,47 +34,47 @@ def wait_for_probe(ask: Callable[[], bool], *, ok: bool) -> None:
 
 def test_failed_model_is_probed_again_after_its_ttl() -> None:
     now, model = [100.0], Model()
-    watch = Watch(clock=lambda: now[0])
+    monitor = HealthMonitor(clock=lambda: now[0])
     failed = HealthSample(ok=False, at=100.0)
     now[0] += FAILED_TTL_S - 1
-    assert not watch.is_healthy("m", failed, model.probe)
+    assert not monitor.is_healthy("m", failed, model.probe)
     assert model.probes == 0
     now[0] += 1
-    assert not watch.is_healthy("m", failed, model.probe)
-    wait_for_probe(lambda: watch.is_healthy("m", failed, model.probe), ok=True)
+    assert not monitor.is_healthy("m", failed, model.probe)
+    wait_for_probe(lambda: monitor.is_healthy("m", failed, model.probe), ok=True)
     now[0] += HEALTHY_TTL_S - 1
-    assert watch.is_healthy("m", failed, model.probe)
+    assert monitor.is_healthy("m", failed, model.probe)
     assert model.probes == 1
 
 
 def test_healthy_model_is_probed_again_after_its_ttl() -> None:
     now, model = [100.0], Model(EmbedderUnavailable(reason="gone"))
-    watch = Watch(clock=lambda: now[0])
+    monitor = HealthMonitor(clock=lambda: now[0])
     healthy = HealthSample(ok=True, at=100.0)
     now[0] += HEALTHY_TTL_S
-    assert watch.is_healthy("m", healthy, model.probe)
-    wait_for_probe(lambda: watch.is_healthy("m", healthy, model.probe), ok=False)
+    assert monitor.is_healthy("m", healthy, model.probe)
+    wait_for_probe(lambda: monitor.is_healthy("m", healthy, model.probe), ok=False)
     # A search has succeeded since.
-    assert watch.is_healthy("m", HealthSample(ok=True, at=now[0] + 1), model.probe)
+    assert monitor.is_healthy("m", HealthSample(ok=True, at=now[0] + 1), model.probe)
 
 
 def test_hanging_probe_delays_no_caller_and_stays_the_only_one() -> None:
-    watch, model = Watch(), Model()
+    monitor, model = HealthMonitor(), Model()
     model.gate.clear()
     started = time.monotonic()
     for number in range(50):
-        assert watch.is_healthy(f"model {number % 3}", None, model.probe, at_first=True)
+        assert monitor.is_healthy(f"model {number % 3}", None, model.probe, at_first=True)
     assert time.monotonic() - started < 10
     assert model.probes == 1
     model.gate.set()
 
 
 def test_any_exception_of_a_probe_means_unhealthy() -> None:
-    watch, model = Watch(), Model(ZeroDivisionError())
-    wait_for_probe(lambda: watch.is_healthy("m", None, model.probe, at_first=True), ok=False)
+    monitor, model = HealthMonitor(), Model(ZeroDivisionError())
+    wait_for_probe(lambda: monitor.is_healthy("m", None, model.probe, at_first=True), ok=False)
 
 
 def test_unknown_model_is_not_probed_by_default() -> None:
-    watch, model = Watch(), Model()
-    assert watch.is_healthy("m", None, model.probe)
+    monitor, model = HealthMonitor(), Model()
+    assert monitor.is_healthy("m", None, model.probe)
     assert model.probes == 0

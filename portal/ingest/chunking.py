@@ -126,12 +126,14 @@ class _Structure:
         return blocks_within([*blocks, *self._images[low:high]], start, end)
 
     def context(self, start: int) -> str | None:
-        """Return caption and header of the table that is split before `start`, if any."""
+        """Return caption and header of the table that is split before `start`, by a chunk or a
+        page, if any."""
         place = bisect_right(self._starts, start) - 1
         table = self._blocks[place] if place >= 0 else None
         if table is None or table.kind is not BlockKind.TABLE or start >= table.end:
             return None
-        if start < table.body or start == table.start:
+        has_own_header = table.body > table.start or not table.header
+        if start < table.body or (start == table.start and has_own_header):
             return None
         lines = (table.caption, CELL_BORDER.join(table.header))
         return "\n".join(line for line in lines if line.strip())[:_MAX_CONTEXT_LENGTH] or None

@@ -33,16 +33,16 @@ class Format(NamedTuple):
 
 FORMATS: Mapping[MediaType, Format] = MappingProxyType(
     {
-        MediaType.PDF: Format(pdf.extract, reader_version=7),
+        MediaType.PDF: Format(pdf.extract, reader_version=8),
         MediaType.TEXT: Format(plain_text.extract, reader_version=6),
         MediaType.MARKDOWN: Format(markdown.extract, reader_version=6),
-        MediaType.HTML: Format(html.extract, reader_version=5),
-        MediaType.DOCX: Format(docx.extract, reader_version=5),
+        MediaType.HTML: Format(html.extract, reader_version=6),
+        MediaType.DOCX: Format(docx.extract, reader_version=6),
         MediaType.XLSX: Format(xlsx.extract, reader_version=2),
         MediaType.CSV: Format(csv_table.extract, reader_version=2),
-        MediaType.PPTX: Format(pptx.extract, reader_version=4),
-        MediaType.EPUB: Format(epub.extract, reader_version=4),
-        MediaType.EML: Format(mail.extract, reader_version=7),
+        MediaType.PPTX: Format(pptx.extract, reader_version=5),
+        MediaType.EPUB: Format(epub.extract, reader_version=5),
+        MediaType.EML: Format(mail.extract, reader_version=8),
         MediaType.PNG: Format(image.extract, reader_version=0),
         MediaType.JPEG: Format(image.extract, reader_version=0),
         MediaType.TIFF: Format(image.extract, reader_version=0),

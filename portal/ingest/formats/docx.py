@@ -18,8 +18,8 @@ _LEFT_OUT = {"has_formulas": FORMULAS_LEFT_OUT, "has_headers": HEADERS_LEFT_OUT}
 
 
 def extract(file: FileToRead) -> ExtractedText:
-    """Return headings by style, numbered lists, tables by line, notes at the end. Raises EmptyFile,
-    BrokenFile, ExtractionTimedOut and ExtractionTooLarge."""
+    """Return headings by style, numbered lists, tables by line, notes at the end of sections.
+    Raises EmptyFile, BrokenFile, ExtractionTimedOut and ExtractionTooLarge."""
     (record,) = read_records("docx_reader", file, characters=file.limits.max_characters)
     extracted = read_html(record["html"], file)
     left_out = [words for name, words in _LEFT_OUT.items() if record[name]]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
+from typing import Any
 
 from portal.domain.documents import ExtractedText
 from portal.errors import N_
@@ -21,22 +22,33 @@ ATTACHMENTS_LEFT_OUT = N_("attachments were skipped")
 
 
 def extract(file: FileToRead) -> ExtractedText:
-    """Return the subject as a heading, sender, recipients, date, text and attachment names. Raises
-    EmptyFile, BrokenFile, ExtractionTimedOut and ExtractionTooLarge."""
-    (record,) = read_records("mail_reader", file, characters=file.limits.max_characters)
-    (_, subject), *headers = record["headers"]
-    head = "<br>".join(f"{name}: {escape(value)}" for name, value in headers if value)
-    body = record["html"] or "".join(map(_html, _blocks(record["text"])))
-    names = [escape(name) for name in record["attachments"]]
-    # Before the text, because a page may end without closing its elements.
-    attached = f"<p>Attachments: {', '.join(names)}</p>" if names else ""
-    heading = f"<h1>{escape(subject)}</h1>" if subject else ""
-    read = read_html(f"<html><body>{heading}<p>{head}</p>{attached}<div>{body}", file)
+    """Return the subject as a heading, sender, recipients, date, text and attachment names; then
+    the same of attached e-mails. Raises EmptyFile, BrokenFile, ExtractionTimedOut, TooMuchInOne and
+    ExtractionTooLarge."""
+    records = list(read_records("mail_reader", file, characters=file.limits.max_characters))
+    mails = (_mail(record, 2 if place else 1) for place, record in enumerate(records))
+    read = read_html("<html><body>" + "".join(mails), file)
+    has_attachments = any(record["attachments"] for record in records)
     return replace(
         read,
         extractor=EXTRACTOR,
-        warnings=(*read.warnings, *([ATTACHMENTS_LEFT_OUT] if names else [])),
+        warnings=(*read.warnings, *([ATTACHMENTS_LEFT_OUT] if has_attachments else [])),
     )
+
+
+def _mail(record: dict[str, Any], level: int) -> str:
+    """Return an e-mail as HTML, its subject as a heading of this level."""
+    (_, subject), *headers = record["headers"]
+    heading = f"<h{level}>{escape(subject)}</h{level}>" if subject else ""
+    head = "<br>".join(f"{name}: {escape(value)}" for name, value in headers if value)
+    names = [escape(name) for name in record["attachments"]]
+    # Before the text, because a page may end without closing its elements.
+    attached = f"<p>Attachments: {', '.join(names)}</p>" if names else ""
+    body = "".join(
+        text if kind == "text/html" else "".join(map(_html, _blocks(text)))
+        for kind, text in record["bodies"]
+    )
+    return f"{heading}<p>{head}</p>{attached}<div>{body}</div>"
 
 
 def _html(block: str) -> str:

@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -141,11 +141,11 @@ def page_lines(lines: Iterable[Sequence[Any]], tables: Iterable[Sequence[Any]] =
         )
         for text, left, right, baseline, size, *style in lines
     ]
-    for place, raw_rows in sorted(tables, key=lambda table: table[0], reverse=True):
+    for place, raw_rows, top, size in sorted(tables, key=lambda table: table[0], reverse=True):
         rows = tuple(tuple(_cell(cell) for cell in row) for row in raw_rows)
         text = _table_text(rows, "").text()
         near = found[min(place, len(found) - 1)] if found else Line("", 0, 0, 0, 0)
-        found.insert(place, near._replace(text=text, rows=rows))
+        found.insert(place, Line(text, near.left, near.right, top, size, rows))
     return found
 
 
@@ -180,22 +180,46 @@ def _blocks(
     ranges: Sequence[tuple[int, int]],
     heading_starts: Container[int],
 ) -> Iterator[Block]:
-    """Yield items, captions above tables, and tables with the caption above or below them."""
+    """Yield items, captions above tables, and tables with the caption above or below them. A table
+    at the top of a page may continue the last one of the page before."""
+    last: tuple[Block, Paragraph] | None = None  # The table that ends the page before.
     for page, (place, _) in zip(paragraphs_by_page, ranges, strict=True):
         above = ""
         for index, paragraph in enumerate(page):
+            before, last = last, None
             if paragraph.rows:
                 caption = above if is_caption(above) else ""
                 if caption:
                     yield Block(BlockKind.CAPTION, place - 2 - len(above), place - 2)
                 else:
                     caption = _caption_below(page[index + 1 : index + 3])
-                for table in _table_text(paragraph.rows, caption).blocks:
-                    yield table.shifted(place)
+                for block in _table_text(paragraph.rows, caption).blocks:
+                    table = block.shifted(place)
+                    if before and index == 0 and block.kind is BlockKind.TABLE:
+                        table = _continued(table, paragraph, *before)
+                    yield table
+                    last = table, paragraph
             elif paragraph.is_item and place not in heading_starts:
                 yield Block(BlockKind.ITEM, place, place + len(paragraph.text), level=1)
             above = paragraph.text
             place += len(paragraph.text) + 2  # noqa: PLW2901 - walks along the page
+
+
+def _continued(table: Block, part: Paragraph, above: Block, part_above: Paragraph) -> Block:
+    """Return a table with the caption and header of the one above if it continues that one: it has
+    as many columns, and its first row is the same header or has figures where the last row has."""
+    if len({len(row) for row in (part.rows[0], part.rows[-1], part_above.rows[-1])}) > 1:
+        return table
+    table_with_caption = replace(table, caption=table.caption or above.caption)
+    if part.rows[0] in part_above.rows[:2]:  # The first may be a title.
+        return table_with_caption
+    if table.header and _have_figures(part.rows[0]) != _have_figures(part_above.rows[-1]):
+        return table
+    return replace(table_with_caption, header=above.header, body=table.start)
+
+
+def _have_figures(row: Iterable[str]) -> list[bool]:
+    return [any(map(str.isdigit, cell)) for cell in row]
 
 
 def _caption_below(following: Sequence[Paragraph]) -> str:

@@ -4,8 +4,9 @@
 
 `has_headers` is true if headers or footers, which mammoth drops, have words that the text lacks.
 
-mammoth converts styles by their meaning. The archive is checked first, for parts that unpack
-without end or declare entities. mammoth opens nothing outside of the file, and no pictures.
+mammoth converts styles by their meaning. Notes are at the end of the sections that refer to them.
+The archive is checked first, for parts that unpack without end or declare entities. mammoth opens
+nothing outside of the file, and no pictures.
 """
 
 from __future__ import annotations
@@ -13,14 +14,20 @@ from __future__ import annotations
 import re
 import xml.dom.expatbuilder  # noqa: F401 - minidom imports it when it parses, which is too late
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
 import mammoth
+from mammoth.docx import office_xml
+from mammoth.docx.xmlparser import XmlElement
 
 from portal.ingest.readers import archives
 from portal.ingest.readers.image_keys import address_of
 
+# Elements with text that mammoth skips, such as the result of a field, and one that it reads.
+_SKIPPED = frozenset({"w:fldSimple", "w:ruby", "w:rubyBase", "w:dir", "w:bdo"})
+_READ = "w:smartTag"
+_parse_xml = office_xml.read
 _NO_TEXT_KEPT = "oMath"  # mammoth's name for formulas, which it leaves out.
 _HEADER_PART = re.compile(r"word/(?:header|footer)\d*\.xml")
 _MAX_HEADER_BYTES = 1 << 20
@@ -28,6 +35,12 @@ _PARAGRAPH_END = re.compile(r"</w:p>")
 _TEXT = re.compile(r"<w:t(?:\s[^>]*)?>([^<]*)</w:t>")
 _WORDS = re.compile(r"[^\W\d_]{2}")
 _PAGE_WORDS = re.compile(r"\b(?:page|of)\b|[第共页頁]", re.IGNORECASE)
+_TAG = re.compile(r"<(/?)\w+[^>]*?(/?)>")
+_SECTION = re.compile(r"<h[1-6]>|<p><strong>[^<]*</strong></p>")
+_NOTES = re.compile(r'<ol>(?=<li id="(?:foot|end)note-)')
+_NOTE = re.compile(r'(?=<li id="(?:foot|end)note-)')
+_REFERENCE = re.compile(r'id="(?:foot|end)note-ref-\d+">\[(\d+)\]</a>')
+_COMMENTS = '<dl><dt id="comment-'
 _STYLES = "\n".join(
     [
         "p[style-name='Title'] => h1:fresh",
@@ -40,6 +53,11 @@ _STYLES = "\n".join(
         "comment-reference => sup",
     ]
 )
+
+
+def load(**_options: object) -> None:
+    """Let mammoth read the elements that it would skip."""
+    office_xml.read = _parse_part
 
 
 def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
@@ -58,10 +76,57 @@ def _page(file: BinaryIO, characters: int) -> Iterator[dict[str, Any]]:
         yield {"error": "characters"}
         return
     yield {
-        "html": result.value,
+        "html": _with_notes_in_sections(result.value),
         "has_formulas": any(_NO_TEXT_KEPT in message.message for message in result.messages),
         "has_headers": _has_headers(file, result.value),
     }
+
+
+def _parse_part(file: BinaryIO) -> Any:
+    """Return the root of a part, with elements that mammoth would skip as one that it reads."""
+    root = _parse_xml(file)
+    waiting = [root]
+    while waiting:
+        element = waiting.pop()
+        element.name = _READ if element.name in _SKIPPED else element.name
+        waiting += (child for child in element.children if isinstance(child, XmlElement))
+    return root
+
+
+def _with_notes_in_sections(html: str) -> str:
+    """Return the page with its notes, which mammoth writes at the end, where the section ends that
+    refers to them."""
+    begin = _NOTES.search(html)
+    if begin is None:
+        return html
+    end = html.find(_COMMENTS, begin.end()) if _COMMENTS in html else len(html)
+    notes = dict(enumerate(_NOTE.split(html[begin.end() : end].removesuffix("</ol>"))[1:], 1))
+    parts: list[str] = []
+    numbers: list[int] = []
+    for block in _blocks(html[: begin.start()]):
+        if _SECTION.match(block):
+            parts.append(_list_notes(notes, numbers))
+            numbers = []
+        parts.append(block)
+        numbers += map(int, _REFERENCE.findall(block))
+    return "".join([*parts, _list_notes(notes, [*numbers, *notes]), html[end:]])
+
+
+def _list_notes(notes: dict[int, str], numbers: Iterable[int]) -> str:
+    """Return the notes with these numbers as a list, and remove them from `notes`."""
+    taken = {number: notes.pop(number) for number in numbers if number in notes}
+    return f'<ol start="{min(taken)}">{"".join(taken.values())}</ol>' if taken else ""
+
+
+def _blocks(html: str) -> Iterator[str]:
+    """Yield the outermost elements of a page."""
+    start = depth = 0
+    for tag in _TAG.finditer(html):
+        depth += 0 if tag[2] else -1 if tag[1] else 1
+        if not depth:
+            yield html[start : tag.end()]
+            start = tag.end()
+    yield html[start:]
 
 
 def _image(image: Any) -> dict[str, str]:

@@ -29,14 +29,15 @@ from portal.ingest.readers.image_keys import key_of
 Event = tuple[str, Any]
 
 _EVENTS_A_RECORD = 2_000
-_UNSEEN = frozenset({
+_HIDDEN_TAGS = frozenset({
     "head", "title", "script", "style", "template", "noscript", "iframe", "object", "embed",
     "svg", "canvas", "audio", "video", "datalist", "select", "textarea",
     "annotation", "annotation-xml",
 })  # fmt: skip
-_UNSEEN_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_NOT_DISPLAYED = re.compile(r"display\s*:\s*none", re.IGNORECASE)
+_HIDDEN_STYLE = re.compile(rf"{_NOT_DISPLAYED.pattern}|visibility\s*:\s*hidden", re.IGNORECASE)
 # Classes that frameworks hide, and the navigation and line numbers of common generators.
-_UNSEEN_CLASS = re.compile(
+_HIDDEN_CLASS = re.compile(
     r"""(?:^|\s)(?:sr-only|visually-?hidden|screen-reader-text|skip-link|headerlink|linenos?
     |linenodiv|nav(?:header|footer|bar|igation)?|docnav|breadcrumbs?|mw-(?:editsection|portlet)
     |page-?metadata
@@ -48,7 +49,9 @@ _NAVIGATION = frozenset({"navigation", "search", "menu", "menubar", "contentinfo
 _CONTENT = frozenset({"main", "article"})
 _AROUND_CONTENT = "header, footer, aside, [role=banner], [role=contentinfo], [role=complementary]"
 _MAX_AROUND_CONTENT = 1_000  # Pages with more have none worth leaving out.
-_PERMALINK = re.compile(r"[¶#§🔗\uf0c1]?|(?:skip|jump) to\b.*|跳[到转至].*", re.IGNORECASE)
+_PERMALINK = re.compile(
+    r"[¶#§🔗\uf0c1]?|[\^↑↩]\ufe0e?|(?:skip|jump) to\b.*|跳[到转至].*", re.IGNORECASE
+)
 _DECORATION = frozenset({"span", "i", "a"})  # Where `aria-hidden` means a copy or an icon.
 _SUPERSCRIPTS = str.maketrans("0123456789+-\u2212", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻")
 _EXPONENT = re.compile(r"[+\u2212-]?\d{1,4}")
@@ -106,10 +109,11 @@ def read(file: BinaryIO, *, characters: int, events: int) -> Iterator[dict[str, 
     yield {"is_flattened": is_flattened}
     root = tree.body or tree.root
     around: frozenset[int] | None = _around_content(tree)
-    if not any(kind == "text" and value.strip() for kind, value in _events(root, around)):
+    hidden = _hidden_style(html, root, around)
+    if not any(kind == "text" and value.strip() for kind, value in _events(root, around, hidden)):
         around = None  # The page is only navigation.
     record: list[Event] = []
-    for count, event in enumerate(_events(root, around), 1):
+    for count, event in enumerate(_events(root, around, hidden), 1):
         if count > events:
             yield {"error": "too_many", "what": "elements", "limit": events}
             return
@@ -153,7 +157,25 @@ def _is_around_content(node: LexborNode) -> bool:
     return parent is None
 
 
-def _events(root: LexborNode | None, around: frozenset[int] | None) -> Iterator[Event]:
+def _hidden_style(
+    html: str, root: LexborNode | None, around: frozenset[int] | None
+) -> re.Pattern[str]:
+    """Return the pattern of styles that hide. Invisible text counts as visible if it is over a
+    third of the page: some pages, such as WeChat's, are invisible until a script has run."""
+    if not re.search("visibility", html, re.IGNORECASE):
+        return _HIDDEN_STYLE
+    length, visible_length = (
+        sum(len(value.strip()) for kind, value in _events(root, around, style) if kind == "text")
+        for style in (_NOT_DISPLAYED, _HIDDEN_STYLE)
+    )
+    return _NOT_DISPLAYED if 2 * length > 3 * visible_length else _HIDDEN_STYLE
+
+
+def _events(
+    root: LexborNode | None,
+    around: frozenset[int] | None,
+    hidden: re.Pattern[str] = _HIDDEN_STYLE,
+) -> Iterator[Event]:
     """Yield events, those of the whole page if `around` is None. Not recursive, because a file may
     be nested deeper than Python's stack."""
     waiting: list[tuple[LexborNode, Event | None]] = [(root, None)] if root is not None else []
@@ -167,7 +189,7 @@ def _events(root: LexborNode | None, around: frozenset[int] | None) -> Iterator[
             waiting.append((following, None))
         if node.is_text_node:
             yield "text", node.text_content or ""
-        elif node.is_element_node and not _is_unseen(node, around):
+        elif node.is_element_node and not _is_unseen(node, around, hidden):
             if exponent := _exponent(node):
                 yield "text", exponent
                 continue
@@ -182,12 +204,12 @@ def _events(root: LexborNode | None, around: frozenset[int] | None) -> Iterator[
                 waiting.append((node.first_child, None))
 
 
-def _is_unseen(node: LexborNode, around: frozenset[int] | None) -> bool:
+def _is_unseen(node: LexborNode, around: frozenset[int] | None, hidden: re.Pattern[str]) -> bool:
     tag = node.tag or ""
-    if tag in _UNSEEN:
+    if tag in _HIDDEN_TAGS:
         return True
     attributes = node.attributes
-    if "hidden" in attributes or _UNSEEN_STYLE.search(attributes.get("style") or ""):
+    if "hidden" in attributes or hidden.search(attributes.get("style") or ""):
         return True
     if around is None:
         return False
@@ -212,12 +234,12 @@ def _is_named_unseen(node: LexborNode, names: str) -> bool:
     if _CONTENTS_CLASS.search(names):
         link = node.css_first("a[href]")
         return link is not None and "#" in (link.attributes.get("href") or "")
-    return bool(_UNSEEN_CLASS.search(names))
+    return bool(_HIDDEN_CLASS.search(names))
 
 
 def _is_beside_content(link: LexborNode) -> bool:
-    """Return whether a link leads to its own heading, past a menu, or to the page in another
-    language."""
+    """Return whether a link leads to its own heading, from a note to its place, past a menu, or to
+    the page in another language."""
     attributes = link.attributes
     if not (attributes.get("href") or "").startswith("#"):
         return "hreflang" in attributes and "lang" in attributes

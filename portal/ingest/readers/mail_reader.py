@@ -1,9 +1,9 @@
-"""Reader of an e-mail (EML) that yields its headers and text.
+"""Reader of an e-mail (EML) that yields its headers and text, then those of e-mails attached to it.
 
-    {"headers": [["Subject", "…"], ["From", "…"], …], "text": "…", "html": "…",
+    {"headers": [["Subject", "…"], ["From", "…"], …], "bodies": [["text/plain", "…"], …],
      "attachments": ["report.pdf"]}
 
-Attachments are named but not opened. `text` is empty if the message has an HTML part.
+Other attachments are named but not opened. Of alternatives, only the one in HTML is read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ _CHARSETS = (
     *(f"iso8859-{number}" for number in (*range(1, 12), 13, 14, 15, 16)),
 )  # fmt: skip
 # Programs declare the old name of an encoding that was extended.
-_MEANT = {"gb2312": "gb18030", "gbk": "gb18030", "ks_c_5601_1987": "cp949"}
+_ACTUAL_ENCODINGS = {"gb2312": "gb18030", "gbk": "gb18030", "ks_c_5601_1987": "cp949"}
+_HTML = "text/html"
+_MAILS = frozenset({"message/rfc822", "message/global"})
 _MAX_PARTS = 1_000
 _MAX_HEADER = 2_000
 _MAX_DEPTH = 50
@@ -35,7 +37,7 @@ _MAX_DEPTH = 50
 
 def load(**_options: object) -> None:
     """Import the modules that the package otherwise imports on first use."""
-    encodings.aliases.aliases.update(_MEANT)
+    encodings.aliases.aliases.update(_ACTUAL_ENCODINGS)
     for charset in _CHARSETS:
         b"a".decode(charset, "replace")
     message = email.message_from_bytes(
@@ -47,56 +49,86 @@ def load(**_options: object) -> None:
 
 
 def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
-    """Yield the one record, or an error: broken, too_many, characters."""
+    """Yield a record for each e-mail, or an error: broken, too_many, characters."""
     data = file.read()
     try:
-        message = email.message_from_bytes(data, policy=email.policy.default)
-        parts = _parts(message)
-        if len(parts) > _MAX_PARTS:
+        mails = _mails(email.message_from_bytes(data, policy=email.policy.default))
+        if sum(len(parts) for _, parts in mails) > _MAX_PARTS:
             yield archives.too_many("parts", _MAX_PARTS)
             return
-        text, html, attachments = _bodies(parts)
-        charset = next(filter(None, (part.get_content_charset() for part in parts)), "utf-8")
-        record = {
-            "headers": [[name, _header(message, name, charset)] for name in _HEADERS],
-            "text": "" if html else text,
-            "html": html,
-            "attachments": attachments,
-        }
+        records = [_record(message, parts) for message, parts in mails]
     except MemoryError:
         raise
     except Exception:  # noqa: BLE001 - any exception of a parser means that the file is broken
         yield {"error": "broken"}
         return
-    yield {"error": "characters"} if len(text) + len(html) // 4 > characters else record
+    bodies = [body for record in records for body in record["bodies"]]
+    length = sum(len(text) // (4 if kind == _HTML else 1) for kind, text in bodies)
+    yield from [{"error": "characters"}] if length > characters else records
+
+
+def _mails(message: EmailMessage) -> list[tuple[EmailMessage, list[EmailMessage]]]:
+    """Return an e-mail and those attached to it, each with its parts. Not recursive, because they
+    may be nested deeply."""
+    found: list[tuple[EmailMessage, list[EmailMessage]]] = []
+    waiting: list[tuple[Any, int]] = [(message, 0)]
+    count = 0
+    while waiting and count <= _MAX_PARTS:
+        mail, depth = waiting.pop()
+        parts = _parts(mail)
+        found.append((mail, parts))
+        count += len(parts)
+        attached = [part.get_payload(0) for part in parts if _is_mail(part)]
+        waiting += ((each, depth + 1) for each in reversed(attached) if depth < _MAX_DEPTH)
+    return found
+
+
+def _is_mail(part: EmailMessage) -> bool:
+    return part.get_content_type() in _MAILS and part.is_multipart()
 
 
 def _parts(message: EmailMessage) -> list[EmailMessage]:
-    """Return the parts that hold content, in order. Not recursive, because messages may be nested
-    deeply."""
+    """Return the parts that hold content, in order. Not recursive either."""
     found: list[EmailMessage] = []
     waiting: list[tuple[Any, int]] = [(message, 0)]
     while waiting and len(found) <= _MAX_PARTS:
         part, depth = waiting.pop()
-        children = part.get_payload() if part.is_multipart() and depth < _MAX_DEPTH else None
+        is_open = part.is_multipart() and depth < _MAX_DEPTH and not _is_mail(part)
+        children = part.get_payload() if is_open else None
         if isinstance(children, list):
-            waiting += ((child, depth + 1) for child in reversed(children))
+            is_choice = part.get_content_type() == "multipart/alternative"
+            shown = _alternatives_to_read(children) if is_choice else children
+            waiting += ((child, depth + 1) for child in reversed(shown))
         else:
             found.append(part)
     return found
 
 
-def _bodies(parts: list[EmailMessage]) -> tuple[str, str, list[str]]:
-    text, html, attachments = [], [], []
+def _alternatives_to_read(alternatives: list[EmailMessage]) -> list[EmailMessage]:
+    """Return the last alternative with words in HTML; all of them if none has any."""
+    for part in reversed(alternatives):
+        pages = (each for each in part.walk() if each.get_content_type() == _HTML)
+        if any(str(page.get_payload()).strip() for page in pages):
+            return [part]
+    return alternatives
+
+
+def _record(message: EmailMessage, parts: list[EmailMessage]) -> dict[str, Any]:
+    charset = next(filter(None, (part.get_content_charset() for part in parts)), "utf-8")
+    bodies, attachments = [], []
     for part in parts:
-        name = part.get_filename()
+        name, kind = part.get_filename(), part.get_content_type()
+        if _is_mail(part):
+            continue  # It has a record of its own.
         if name or part.get_content_disposition() == "attachment":
-            attachments.append(" ".join((name or part.get_content_type()).split())[:_MAX_HEADER])
-        elif part.get_content_type() == "text/html":
-            html.append(_content(part))
-        elif part.get_content_type() == "text/plain":
-            text.append(_content(part))
-    return "\n\n".join(text), "".join(html), attachments
+            attachments.append(" ".join((name or kind).split())[:_MAX_HEADER])
+        elif kind in {_HTML, "text/plain"}:
+            bodies.append((kind, _content(part)))
+    return {
+        "headers": [[name, _header(message, name, charset)] for name in _HEADERS],
+        "bodies": bodies,
+        "attachments": attachments,
+    }
 
 
 def _content(part: EmailMessage) -> str:

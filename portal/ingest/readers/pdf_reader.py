@@ -2,13 +2,13 @@
 
     {"pages": 12}
     {"label": "iv", "lines": [[text, left, right, baseline, size, style], …],
-     "tables": [[3, rows], …]}
+     "tables": [[3, rows, top, size], …]}
     {"outline": [[level, title, page index], …]}
 
 `style` is "bold", "turned" (text that does not run from left to right) or empty.
-`tables` are tagged, ruled or aligned tables: the index of the line that follows, and the texts of
-the cells; their lines are left out of `lines`. A page with hardly any text and no pictures has
-`is_blank`.
+`tables` are tagged, ruled or aligned tables: the index of the line that follows, the texts of the
+cells, the upper end and the usual size; their lines are left out of `lines`. A page with hardly
+any text and no pictures has `is_blank`.
 
 PDFium is C++ and not thread-safe, one more reason not to share a process with the portal.
 """
@@ -18,7 +18,8 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
+from statistics import median_low
 from typing import Any, BinaryIO
 
 import pypdfium2
@@ -28,7 +29,7 @@ from portal.ingest.readers import page_fonts
 from portal.ingest.readers.pdf import columns as pdf_columns
 from portal.ingest.readers.pdf import tables as pdf_tables
 from portal.ingest.readers.pdf import tags as pdf_tags
-from portal.ingest.readers.pdf.characters import Characters
+from portal.ingest.readers.pdf.characters import JOINER, Characters
 
 MAX_OUTLINE_ITEMS = 5_000
 _MAX_TITLE_LENGTH = 500
@@ -37,6 +38,7 @@ _MAX_RULES = 20  # Objects of a page without pictures; drawn letters are more.
 _MAX_RULE_WIDTH = 2.5  # points
 # PDFium's character for a hyphen where it joined two lines ends a line too.
 _LINE = re.compile(r"[^\r\n\x02]*\x02|[^\r\n\x02]+")
+_WORD = re.compile(r"[^\s\0]+")
 _VISIBLE = re.compile(r"[^\s\0](?:.*[^\s\0])?", re.DOTALL)
 # Between parts of a line, in multiples of its size: PDFium ends lines at raised or lowered letters.
 _MAX_GAP = 0.5
@@ -80,7 +82,7 @@ def read(
     max_lines = lines
     for index in range(page_count):
         page = _read_page(document, index)
-        cells = [cell for _, rows in page.get("tables", ()) for row in rows for cell in row]
+        cells = [cell for _, rows, *_ in page.get("tables", ()) for row in rows for cell in row]
         characters -= sum(len(line[0]) for line in page["lines"]) + sum(map(len, cells))
         lines -= len(page["lines"]) + len(cells)
         if characters < 0 or lines < 0:
@@ -100,8 +102,8 @@ def _read_page(document: pypdfium2.PdfDocument, index: int) -> dict[str, Any]:
         text_page = page.get_textpage()
     except pypdfium2.PdfiumError:
         return {"label": "", "lines": []}
-    matches = _lines(text_page.raw)
     characters = Characters(text_page.raw)
+    matches = _lines(characters)
     tags = pdf_tags.LineTags(page.raw, text_page.raw)
     measured = [_measure(characters, line, tags) for line in matches]
     # Headers and footers are artifacts; programs that mark all text as such have tagged none of it.
@@ -152,46 +154,61 @@ def _tables(
 def _without_tables(
     lines: list[list[Any]], tables: list[pdf_tables.Table]
 ) -> tuple[list[list[Any]], list[list[Any]]]:
-    """Return the lines outside tables, and the tables with the index of the line after each."""
+    """Return the lines outside tables, and the tables as in the record of a page."""
     kept: list[list[Any]] = []
-    found: dict[int, int] = {}  # By table, the place of its first line.
+    first: dict[int, int] = {}  # By table, the place of its first line.
+    sizes: dict[int, list[float]] = {}
     for line in lines:
-        _, left, right, baseline, *_ = line
+        _, left, right, baseline, size, _ = line
         within = (number for number, t in enumerate(tables) if t.holds(left, right, baseline))
         number = next(within, None)
         if number is None:
             kept.append(line)
         else:
-            found.setdefault(number, len(kept))
+            first.setdefault(number, len(kept))
+            sizes.setdefault(number, []).append(size)
     placed = [
-        [_place_of(tables[number], kept, first), tables[number].rows]
-        for number, first in sorted(found.items())
+        [_place_of(table, kept, place), table.rows, round(table.top, 1), median_low(sizes[number])]
+        for number, place in sorted(first.items())
+        for table in [tables[number]]
     ]
     return kept, placed
 
 
 def _place_of(table: pdf_tables.Table, lines: list[list[Any]], first: int) -> int:
     """Return the index of the line that follows a table: the one after the nearest line above it on
-    the page. Programs may write tables after all other text of the page."""
+    the page. Programs may write tables after all other text of the page. `first` is the place of
+    the table in the file."""
     beside = [
         (line[3], index)
         for index, line in enumerate(lines)
         if line[1] < table.right and table.left < line[2]
     ]
-    if above := [(-baseline, index) for baseline, index in beside if baseline > table.top]:
-        return max(above)[1] + 1
-    if below := [(baseline, -index) for baseline, index in beside if baseline < table.bottom]:
-        return -max(below)[1]
-    return first
+    above = max(((-y, place) for y, place in beside if y > table.top), default=None)
+    below = max(((y, -place) for y, place in beside if y < table.bottom), default=None)
+    if above and below and -below[1] < above[1]:
+        return first  # A header may be written last, or a footer first.
+    if above:
+        return above[1] + 1
+    return -below[1] if below else first
 
 
-def _lines(text_page: Any) -> list[re.Match[str]]:
+def _lines(characters: Characters) -> list[re.Match[str]]:
     """Return the lines of one page in reading order, as matches at their character numbers."""
-    # One call per character is most of the cost of a page, so nothing else is done in the loop.
-    unicode, count = pdfium.FPDFText_GetUnicode, pdfium.FPDFText_CountChars(text_page)
-    text = "".join([chr(unicode(text_page, index)) for index in range(count)])
-    # NUL marks a glyph without a character.
-    return [line for line in _LINE.finditer(text) if line.group().strip("\0")]
+    lines = [line for line in _LINE.finditer(characters.text) if line.group().strip("\0")]
+    return [part for line in lines for part in _parts_by_direction(characters, line)]
+
+
+def _parts_by_direction(characters: Characters, line: re.Match[str]) -> Iterator[re.Match[str]]:
+    """Cut a line where its text is turned: PDFium may continue a line with text elsewhere."""
+    words = list(_WORD.finditer(line.string, *line.span()))
+    starts = [word.start() for word in words]
+    if not words or len({characters.is_turned(place) for place in (starts[0], starts[-1])}) == 1:
+        yield line
+        return
+    parts = groupby(starts, characters.is_turned)
+    cuts = [line.start(), *[next(group) for _, group in parts][1:], line.end()]
+    yield from (part for span in pairwise(cuts) if (part := _LINE.search(line.string, *span)))
 
 
 def _measure(
@@ -208,7 +225,7 @@ def _measure(
     if style == "bold" and end - 1 > first and characters.type(end - 1)[1] != "bold":
         style = ""
     # Surrogate halves come one by one; together they are one character.
-    text = line.group().replace("\0", "")
+    text = line.group().replace("\0", "").replace(JOINER, "")
     text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     if tags.begins_item(first) and not lead:
         text = f"- {text}"
@@ -220,8 +237,11 @@ def _join_lines(parts: Iterable[list[Any]]) -> list[list[Any]]:
     """Join the parts of lines that PDFium cut at a raised or lowered letter, or after a bullet."""
     groups: list[list[list[Any]]] = []
     for part in parts:
-        if groups and _continues(groups[-1][-1], part):
-            groups[-1].append(part)
+        # PDFium may write another line between the first letter of a line and the rest.
+        near = groups[-1:] + [group for group in groups[-3:-1] if _touches(group[-1], part)]
+        group = next((group for group in near if _continues(group[-1], part)), None)
+        if group:
+            group.append(part)
         else:
             groups.append([part])
     return [_join_parts(group) if len(group) > 1 else group[0] for group in groups]
@@ -239,6 +259,13 @@ def _continues(part: list[Any], after: list[Any]) -> bool:
         and after_right > right
         and abs(baseline - after_baseline) <= _MAX_SHIFT * larger
     )
+
+
+def _touches(part: list[Any], after: list[Any]) -> bool:
+    _, _, right, baseline, size, style = part
+    _, left, _, after_baseline, *after_type = after
+    is_level = baseline == after_baseline and [size, style] == after_type
+    return is_level and abs(left - right) <= _WORD_GAP * size
 
 
 def _join_parts(parts: list[list[Any]]) -> list[Any]:

@@ -4,13 +4,15 @@
     {"has_hidden": false}
 
 python-pptx knows which text is a title and where each shape is; the order is top to bottom, then
-left to right. Hidden slides are left out; pictures, programs and links are not opened.
+left to right. The first short line is the title of a slide without one. Hidden slides are left
+out; pictures, programs and links are not opened.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
-from html import escape
+from html import escape, unescape
 from typing import Any, BinaryIO
 
 import pptx
@@ -24,6 +26,7 @@ from portal.ingest.readers.image_keys import address_of
 
 _MAX_DEPTH = 20  # Groups in groups.
 _SAME_LINE = 300_000  # A third of an inch, in the units of shapes.
+_FIRST_LINE = re.compile(r"((?:<p><img [^>]*></p>)*)<p>([^<]{1,80})</p>")
 _DIAGRAM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
 _NO_CONTENT = {
     PP_PLACEHOLDER.DATE,
@@ -54,6 +57,9 @@ def _slides(presentation: Any, characters: int) -> Iterator[dict[str, Any]]:
             yield {"error": "characters"}
             return
         name = title.text_frame.text if title is not None and title.has_text_frame else ""
+        if not name.strip() and (line := _FIRST_LINE.match(html)):
+            # Else the slide would be below the title of the one before.
+            name, html = unescape(line[2]), line[1] + html[line.end() :]
         yield {"slide": number, "title": name, "html": html, "notes": notes}
     yield {"has_hidden": has_hidden}
 

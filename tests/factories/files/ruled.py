@@ -202,3 +202,42 @@ def aligned_rows(
         for x, text in zip(places, row, strict=True)
         if text
     ]
+
+
+def spelled_rows(
+    rows: list[list[str]], places: list[float], *, top: float = 700
+) -> list[tuple[float, float, str]]:
+    """Return (x, y, letter) of the letters of cells, as programs that place each letter do."""
+    return [
+        (x + pdfmetrics.stringWidth(text[:place], "Helvetica", 12), y, letter)
+        for x, y, text in aligned_rows(rows, places, top=top)
+        for place, letter in enumerate(text)
+        if letter != " "
+    ]
+
+
+def turned_pdf(path: Path) -> Path:
+    """Write a ruled table with turned text in its first row and, turned otherwise, below it. The
+    letters of one cell come before and after another cell."""
+    canvas = Canvas(str(path), pagesize=A4)
+    for x in (100, 140, 180):
+        canvas.line(x, 560, x, 700)
+    for y in (700, 600, 580, 560):
+        canvas.line(100, y, 180, y)
+    for x, text in ((115, "Employee"), (155, "Monday")):
+        canvas.saveState()
+        canvas.translate(x, 698)
+        canvas.rotate(-90)
+        canvas.drawString(0, 0, text)
+        canvas.restoreState()
+    end = 104 + canvas.stringWidth("M")
+    for x, y, text in (
+        (104, 585, "Anna"), (144, 585, "early"), (104, 565, "M"), (144, 561.3, "off"),
+        (end, 565, "irko"),
+    ):  # fmt: skip
+        canvas.drawString(x, y, text)
+    canvas.translate(150, 300)
+    canvas.rotate(90)
+    canvas.drawString(0, 0, "Sideways remark")
+    canvas.save()
+    return path

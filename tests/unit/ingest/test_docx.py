@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from portal.domain.documents import MediaType
+from portal.domain.documents.structure import BlockKind
 from portal.errors import BrokenFile, EmptyFile, ExtractionTooLarge, TooMuchInOne
 from portal.ingest.formats import docx
 from tests.factories.files import office
@@ -66,6 +67,42 @@ def test_bold_lines_above_text_are_headings(tmp_path: Path) -> None:
     ])  # fmt: skip
     extracted = read(office.write_docx(tmp_path / "a.docx", body))
     assert [heading.title for heading in extracted.headings] == ["一、总则", "封面", "二、年假"]
+
+
+def test_results_of_fields_and_words_below_ruby_are_read(tmp_path: Path) -> None:
+    run = "<w:r><w:t>{}</w:t></w:r>"
+    field = f'<w:fldSimple w:instr=" SEQ Table ">{run.format(3)}</w:fldSimple>'
+    ruby = (
+        f"<w:r><w:ruby><w:rt>{run.format('zhāng')}</w:rt>"
+        f"<w:rubyBase>{run.format('张')}</w:rubyBase></w:ruby></w:r>"
+    )
+    body = f"<w:p>{run.format('表')}{field}{run.format('：')}{ruby}{run.format('伟')}</w:p>"
+    assert read(office.write_docx(tmp_path / "a.docx", body)).text == "表3：张伟"
+
+
+def test_notes_are_at_the_end_of_their_sections(tmp_path: Path) -> None:
+    def note(number: int) -> str:
+        return f'<w:footnote w:id="{number}">{office.paragraph(f"Note {number}.")}</w:footnote>'
+
+    def sentence(text: str, number: int) -> str:
+        return office.paragraph(text).replace(
+            "</w:p>", f'<w:r><w:footnoteReference w:id="{number}"/></w:r></w:p>'
+        )
+
+    body = "".join([
+        office.paragraph("Scope", style="1"), sentence("Parts.", 7), office.paragraph("Dates."),
+        office.paragraph("Price", style="1"), sentence("Fees.", 8), sentence("Taxes.", 9),
+    ])  # fmt: skip
+    notes = "".join(map(note, (7, 8, 9)))
+    parts = {
+        "word/footnotes.xml": f'<w:footnotes xmlns:w="{office.MAIN}">{notes}</w:footnotes>',
+    }
+    extracted = read(office.write_docx(tmp_path / "a.docx", body, parts=parts))
+    assert extracted.text == (
+        "Scope\n\nParts.[1]\n\nDates.\n\n1. Note 7.\n\n"
+        "Price\n\nFees.[2]\n\nTaxes.[3]\n\n2. Note 8.\n3. Note 9."
+    )
+    assert [block.kind for block in extracted.blocks] == [BlockKind.FOOTNOTE] * 3
 
 
 def test_skipped_formulas_cause_a_warning(tmp_path: Path) -> None:

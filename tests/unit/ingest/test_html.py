@@ -97,6 +97,15 @@ def test_page_without_visible_text_is_an_empty_file(tmp_path: Path) -> None:
         read(tmp_path, "<title>only a title</title><script>x()</script><p hidden>y")
 
 
+def test_invisible_text_is_read_if_it_is_much_of_the_page(tmp_path: Path) -> None:
+    """WeChat's pages are invisible until a script has run."""
+    style = 'style="visibility: hidden; opacity: 0;"'
+    page = f"<h1>通知</h1><div id=js_content {style}>本周五停水，请提前储水。</div>"
+    assert read(tmp_path, page).text == "通知\n\n本周五停水，请提前储水。"
+    page = f"<p>本周五停水，请提前储水。</p><div {style}>分享</div>"
+    assert read(tmp_path, page).text == "本周五停水，请提前储水。"
+
+
 def test_navigation_around_the_content_of_a_page_is_removed(tmp_path: Path) -> None:
     page = """<a href="#body">Skip to content</a><header><p>Brand<ul><li>Products</ul></header>
     <div role="navigation">Next</div><div class="toc"><a href="p.html#rest">1 Rest</a></div>

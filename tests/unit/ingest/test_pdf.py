@@ -196,6 +196,18 @@ def test_running_headers_and_page_numbers_are_left_out() -> None:
     ]
 
 
+def test_small_header_of_several_lines_is_left_out_of_a_short_document() -> None:
+    pages = [
+        [
+            Line("Northern coast", 72, 150, 800, 6),
+            Line("Internal use only", 72, 150, 792, 6),
+            Line(f"The keeper of lamp {word} lights it in the evening.", 72, 300, 700, 11),
+        ]
+        for word in ("one", "two")
+    ]
+    assert [len(page) for page in without_running_lines(pages)] == [1, 1]
+
+
 def test_headers_that_name_the_chapter_and_the_page_are_left_out() -> None:
     chapters = ["Lamps", "Lamps", "Boats", "Boats", "Boats"]
     pages = [

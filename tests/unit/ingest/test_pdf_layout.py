@@ -125,3 +125,27 @@ def test_manual_line_breaks_are_kept() -> None:
     assert [p.text.split()[0] for p in paragraphs(apart)] == ["Present:", "Excused:", "Norway"]
     beside_a_picture = [line(f"Words beside a picture of {n}", 400, n) for n in range(12)]
     assert len(paragraphs([*beside_a_picture, line("Full line", 520, 12)])) == 1
+
+
+def test_title_of_a_document_of_tables_is_a_heading(tmp_path: Path) -> None:
+    cells = [
+        (x, 700 - 16.0 * row, text, typeset.PLAIN, 11.0)
+        for row in range(12)
+        for x, text in ((72.0, f"A-{row}"), (180.0, "Rear brake disc"), (320.0, f"{row}.50 euros"))
+    ]
+    title = (72.0, 760.0, "Price list", typeset.BOLD, 22.0)
+    extracted = read(typeset.write_pages(tmp_path / "a.pdf", [[title, *cells]]))
+    assert [heading.title for heading in extracted.headings] == ["Price list"]
+
+
+def test_names_of_columns_side_by_side_are_not_headings(tmp_path: Path) -> None:
+    page = [
+        (72.0, 780.0, "Results", typeset.BOLD, 20.0),
+        *((72.0, 740 - 14.0 * row, typeset.FILLED, typeset.PLAIN, 11.0) for row in range(6)),
+        *((x, 640.0 - drop, name, typeset.BOLD, 11.0)
+          for x, drop, name in ((72.0, 0, "Cohort"), (150.0, 7, "score"), (230.0, 0, "Comment"))),
+        (72.0, 610.0, "Control of no change in the score over the whole period of the study",
+         typeset.PLAIN, 11.0),
+    ]  # fmt: skip
+    extracted = read(typeset.write_pages(tmp_path / "a.pdf", [page]))
+    assert [heading.title for heading in extracted.headings] == ["Results"]

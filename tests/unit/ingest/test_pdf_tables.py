@@ -3,7 +3,10 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
+
 from portal.domain.documents.structure import BlockKind
+from portal.ingest.chunking import split
 from portal.ingest.fonts import measuring_fonts
 from portal.ingest.readers import pdf_reader
 from portal.text.layout.tables import table_rows
@@ -128,3 +131,75 @@ def test_first_row_that_extends_down_is_not_a_title(tmp_path: Path) -> None:
     extracted = read(ruled.stepped_pdf(tmp_path / "a.pdf"))
     (table,) = tables(extracted)
     assert cells(extracted.text, table) == [("Rates", "80"), ("Single", "80"), ("Double", "120")]
+
+
+def test_page_of_short_cells_is_read_by_words_although_pdfium_ends_lines_at_letters(
+    tmp_path: Path,
+) -> None:
+    rows = [[f"K-{number:03}", f"Depot {number % 9}", f"{11 * number} kg"] for number in range(40)]
+    page = ruled.spelled_rows(rows, [72, 200, 300])
+    extracted = read(ruled.aligned_pdf(tmp_path / "a.pdf", [page]))
+    (table,) = tables(extracted)
+    assert cells(extracted.text, table) == [tuple(row) for row in rows]
+
+
+def test_turned_text_is_kept_in_cells_and_below_a_table_and_divided_words_are_whole(
+    tmp_path: Path,
+) -> None:
+    extracted = read(ruled.turned_pdf(tmp_path / "a.pdf"))
+    (table,) = tables(extracted)
+    assert cells(extracted.text, table) == [
+        ("Employee", "Monday"), ("Anna", "early"), ("Mirko", "off")
+    ]  # fmt: skip
+    assert extracted.text.endswith("\n\nSideways remark")
+
+
+_COLUMNS = [72.0, 200.0, 300.0]
+_VALVES = [[f"V-{number:02}", f"House {number}", f"{number} bar"] for number in range(10, 25)]
+
+
+def _pages_of_a_table(*parts: list[list[str]]) -> list[list[tuple[float, float, str]]]:
+    first, *others = [ruled.aligned_rows(part, _COLUMNS) for part in parts]
+    return [[(72, 740, "Table 4: Valves by building"), *first], *others]
+
+
+@pytest.mark.parametrize("repeats_header", [True, False])
+def test_table_on_several_pages_keeps_its_caption_and_header(
+    tmp_path: Path, *, repeats_header: bool
+) -> None:
+    header = ["Valve", "Building", "Pressure"]
+    second = [header] * repeats_header + _VALVES[5:10]
+    pages = _pages_of_a_table([header, *_VALVES[:5]], second, _VALVES[10:])
+    extracted = read(ruled.aligned_pdf(tmp_path / "a.pdf", pages))
+    found = tables(extracted)
+    assert [table.caption for table in found] == ["Table 4: Valves by building"] * 3
+    assert [table.header for table in found] == [tuple(header)] * 3
+    rows = [row for table in found for row in table_rows(extracted.text, table)]
+    assert [list(row.texts(extracted.text)) for row in rows if not row.is_header] == _VALVES
+    chunks = split(extracted, target_tokens=30)
+    (context,) = {chunk.context for chunk in chunks if chunk.page == 3}
+    assert context == "Table 4: Valves by building\nValve | Building | Pressure"
+
+
+def test_table_with_another_header_on_the_next_page_is_another_table(tmp_path: Path) -> None:
+    other = ["Room", "Floor", "Seats"]
+    pages = _pages_of_a_table(
+        [["Valve", "Building", "Pressure"], *_VALVES[:5]], [other, *_VALVES[5:10]]
+    )
+    _, table = tables(read(ruled.aligned_pdf(tmp_path / "a.pdf", pages)))
+    assert (table.header, table.caption) == (tuple(other), "")
+
+
+def test_header_of_a_page_that_begins_with_a_table_is_left_out(tmp_path: Path) -> None:
+    header = (72.0, 800.0, "Internal use only")
+    pages = [
+        [
+            *ruled.aligned_rows([["Valve", "Building", "Pressure"], *part], _COLUMNS),
+            (72.0, 500.0, f"These are valves of the {word} kind, tested in May."),
+            header,  # Written last, as browsers do.
+        ]
+        for part, word in zip((_VALVES[:5], _VALVES[5:10], _VALVES[10:]), "abc", strict=True)
+    ]
+    extracted = read(ruled.aligned_pdf(tmp_path / "a.pdf", pages))
+    assert "Internal" not in extracted.text
+    assert extracted.text.startswith("Valve | Building | Pressure\n")

@@ -85,6 +85,20 @@ def test_items_that_are_all_below_the_first_level_are_one_list(tmp_path: Path) -
     assert [block.level for block in extracted.blocks] == [1, 1]
 
 
+def test_slide_without_a_title_is_headed_by_its_first_short_line(tmp_path: Path) -> None:
+    presentation = Presentation()
+    titled = presentation.slides.add_slide(presentation.slide_layouts[5])
+    titled.shapes.title.text_frame.text = "Targets"
+    bare = presentation.slides.add_slide(presentation.slide_layouts[6])
+    for place, words in enumerate(["Q&A", "Call the hotline."]):
+        box = bare.shapes.add_textbox(0, 1_000_000 * place, 1_000_000, 500_000)
+        box.text_frame.text = words
+    presentation.save(str(tmp_path / "a.pptx"))
+    extracted = read(tmp_path / "a.pptx")
+    assert extracted.text == "Targets\n\nQ&A\n\nCall the hotline."
+    assert [heading.title for heading in extracted.headings] == ["Targets", "Q&A"]
+
+
 def test_chapters_are_in_reading_order(tmp_path: Path) -> None:
     path = slides.write_epub(tmp_path / "a.epub")
     assert type_of(path) is MediaType.EPUB
@@ -115,6 +129,41 @@ def test_quoted_lines_of_a_mail_are_read_without_their_marks(tmp_path: Path) -> 
     assert extracted.text.endswith(
         "See below.\n\nTwelve vans are leased\nfrom June on.\n\n- Marc voted against."
     )
+
+
+def _write_mixed(path: Path, *parts: str) -> Path:
+    """Write an e-mail of several parts, each given as its headers and its content."""
+    head = "Subject: FW: Roof\nFrom: a@x.org\nContent-Type: multipart/mixed; boundary=b\n\n"
+    path.write_text(head + "".join(f"--b\n{part}\n" for part in parts) + "--b--\n", "utf-8")
+    return path
+
+
+def test_words_of_a_mail_are_kept_beside_a_footer_in_html(tmp_path: Path) -> None:
+    path = _write_mixed(
+        tmp_path / "a.eml",
+        "Content-Type: text/plain\n\nI approve the repair.",
+        "Content-Type: text/html\n\n<p>Internal.</p>",
+    )
+    assert read(path).text == "FW: Roof\n\nFrom: a@x.org\n\nI approve the repair.\n\nInternal."
+
+
+@pytest.mark.parametrize("kinds", [("plain", "html"), ("html", "plain")])
+def test_attached_mail_is_read_under_its_own_subject(
+    tmp_path: Path, kinds: tuple[str, str]
+) -> None:
+    outer, inner = kinds
+    path = _write_mixed(
+        tmp_path / "a.eml",
+        "Content-Type: message/rfc822\n\nSubject: Quote\nFrom: roofer@x.org\n"
+        f"Content-Type: text/{inner}\n\n12,000 euros.",
+        f"Content-Type: text/{outer}\n\nI approve.",
+    )
+    extracted = read(path)
+    assert extracted.text == (
+        "FW: Roof\n\nFrom: a@x.org\n\nI approve.\n\nQuote\n\nFrom: roofer@x.org\n\n12,000 euros."
+    )
+    assert [(h.level, h.title) for h in extracted.headings] == [(1, "FW: Roof"), (2, "Quote")]
+    assert extracted.warnings == ()
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,8 @@ class Paragraph:
     line_count: int
     rows: tuple[tuple[str, ...], ...] = ()
     style: str = ""
+    baseline: float = 0.0
+    """That of the first line."""
 
     @property
     def is_item(self) -> bool:
@@ -100,6 +102,7 @@ def paragraphs(lines: Sequence[Line], words: frozenset[str] = frozenset()) -> li
             len(group),
             group[0].rows,
             style,
+            group[0].baseline,
         )
         for group in _lines_of_paragraphs(lines)
         for style in [group[0].style if len({line.style for line in group}) == 1 else ""]
@@ -235,6 +238,7 @@ def _usual_leading(lines: Sequence[Line]) -> float:
     distances = Counter(
         round(distance)
         for above, below in pairwise(lines)
+        if not above.rows and not below.rows
         if 0.8 * below.size < (distance := above.baseline - below.baseline) < 3 * max(below.size, 8)
     )
     if not distances:

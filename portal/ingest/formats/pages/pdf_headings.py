@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from portal.domain.documents import Heading
 from portal.ingest.formats.pages.page_layout import HEADING_SIZE, Paragraph, readable
@@ -17,6 +18,7 @@ _MAX_HEADING_LENGTH = 120
 _MAX_HEADING_LINES = 4
 _HEADING_LEVELS = 4
 _MAX_HEADING_RUN = 3
+_MIN_HEADER_CELLS = 3  # A title and its number may be two paragraphs.
 _TWO_LETTERS = re.compile(rf"[^\W\d_]{{2}}|[{HAN}]")
 # The end of a sentence or of a label, or a line of a table of contents.
 _NO_HEADING = re.compile(r"[.,;:。，；：、]$|(?:[.·…]\s?){4,}")
@@ -74,22 +76,24 @@ def styled_headings(
 ) -> tuple[Heading, ...]:
     """Return short paragraphs in larger or bold type; the largest is level one."""
     amount: Counter[tuple[float, str]] = Counter()
+    in_tables: Counter[tuple[float, str]] = Counter()
     for page in paragraphs_by_page:
         for paragraph in page:
-            if not paragraph.rows:
-                amount[_type(paragraph)] += len(paragraph.text)
+            (in_tables if paragraph.rows else amount)[_type(paragraph)] += len(paragraph.text)
     if not amount:
         return ()
-    body = amount.most_common(1)[0][0]
+    body, length = amount.most_common(1)[0]
+    if in_tables.total() > length and _has_only_titles(paragraphs_by_page, body):
+        body = in_tables.most_common(1)[0][0]
     types = sorted((style for style in amount if _stands_out(style, body)), reverse=True)
     levels = {one: min(rank, _HEADING_LEVELS) for rank, one in enumerate(types, 1)}
     headings: list[Heading] = []
-    run: list[Heading] = []  # Headings with nothing between.
+    run: list[tuple[Heading, Paragraph]] = []  # Headings with nothing between.
     for page, (place, _) in zip(paragraphs_by_page, ranges, strict=True):
         for paragraph in page:
             level = levels.get(_type(paragraph))
             if level and _is_title(paragraph):
-                run.append(Heading(level, paragraph.text, place))
+                run.append((Heading(level, paragraph.text, place), paragraph))
             else:
                 headings += _titles(run)
                 run = []
@@ -129,7 +133,24 @@ def _is_title(paragraph: Paragraph) -> bool:
     )
 
 
-def _titles(run: Sequence[Heading]) -> Sequence[Heading]:
+def _has_only_titles(
+    paragraphs_by_page: Iterable[Iterable[Paragraph]], one: tuple[float, str]
+) -> bool:
+    """Return whether all paragraphs of a type may be titles, as in a document of tables."""
+    return all(
+        _is_title(paragraph)
+        for page in paragraphs_by_page
+        for paragraph in page
+        if not paragraph.rows and _type(paragraph) == one
+    )
+
+
+def _titles(run: Sequence[tuple[Heading, Paragraph]]) -> Sequence[Heading]:
     """Return the headings of a run; of many only the first, because they are labels of a drawing,
-    or names below a title."""
-    return run if len(run) <= _MAX_HEADING_RUN else run[:1]
+    or names below a title. Several side by side are the header of a table."""
+    headings = [heading for heading, _ in run]
+    if len(run) >= _MIN_HEADER_CELLS and all(
+        abs(one.baseline - after.baseline) < after.size for (_, one), (_, after) in pairwise(run)
+    ):
+        return []
+    return headings if len(run) <= _MAX_HEADING_RUN else headings[:1]

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from heapq import nsmallest
 
-from portal.ingest.formats.pages.page_layout import HEADING_SIZE, Line
+from portal.ingest.formats.pages.page_layout import HEADING_SIZE, Line, usual_size
 
 _PAGE_NUMBER = re.compile(
     r"(?:[-–—•·\s]*(?:\d{1,4}|[ivxlc]{1,7})[-–—•·\s]*|第\s*\d+\s*[页頁](?:[,，/\s共]*\d+\s*[页頁])?"
@@ -24,8 +24,7 @@ def without_running_lines(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
     pages repeat, or several at the same height or next to the page number. They would interrupt
     sentences that continue on the next page."""
     edges = [_page_edges(page) for page in pages]
-    sizes = Counter(line.size for page in pages for line in page if not line.rows)
-    body_size = sizes.most_common(1)[0][0] if sizes else 0.0
+    body_size = usual_size(line for page in pages for line in page)
     counts = Counter(
         key
         for number, page in enumerate(pages)

@@ -13,7 +13,7 @@ from itertools import pairwise
 from statistics import fmean, median
 from typing import NamedTuple
 
-from portal.ingest.readers.pdf.characters import Characters
+from portal.ingest.readers.pdf.characters import JOINER, Characters
 from portal.ingest.readers.pdf.tables import Table
 
 _MAX_WORDS = 20_000  # Of a page.
@@ -164,7 +164,7 @@ def _rows(characters: Characters, lines: Sequence[re.Match[str]]) -> Iterator[_R
             if words > _MAX_WORDS:
                 return
             left, right, baseline = characters.place(word.start(), word.end() - 1)
-            cell = _Cell(word.group(), left, right)
+            cell = _Cell(word.group().replace(JOINER, ""), left, right)
             if row is None or not row.continues(cell, baseline, size):
                 if row:
                     yield row

@@ -204,6 +204,7 @@ NO_PAGES = {
     *("admin_questions.export", "admin_audit.export", "oidc.begin_sign_in", "oidc.finish"),
     # Pages in the middle of a flow that has its own tests.
     *("sign_in.show", "sign_in.show_password_reset", "second_step.show"),
+    "sign_in.show_registration",
     *("second_factors.show_totp", "admin_models.confirm_drop"),
 }
 

@@ -133,6 +133,11 @@ class PasswordSignInOff(Forbidden):
     message = N_("Passwords are not used here. Sign in with the sign-in service instead.")
 
 
+class InvitationsClosed(Forbidden):
+    message = N_("Invitations are off, because PORTAL_REGISTRATION is “closed”: no new ones can be "
+                 "created, and open ones cannot be used.")
+
+
 class InvalidLink(NotFound):
     message = N_("This link is invalid or has expired. Ask an administrator for a new one.")
 

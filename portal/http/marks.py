@@ -26,6 +26,7 @@ class Marks:
     scope: Scope | None = None
     writes: bool = False
     checks_passwords: bool = False
+    creates_accounts: bool = False
     confirms_password: bool = False
     needs_recent_sign_in: bool = False
     accepts_files: bool = False

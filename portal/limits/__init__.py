@@ -16,11 +16,11 @@ from portal.limits import bodies, endpoints, overload, signing_in
 from portal.limits.callers import caller_key
 from portal.limits.calls import seconds_until
 from portal.limits.endpoints import limited, rate_limit
-from portal.limits.signing_in import confirm_sign_in, failed_sign_ins
+from portal.limits.signing_in import confirm_sign_in, failed_sign_ins, registrations
 from portal.limits.storage import SCHEME, SharedWindows
 from portal.services import Services
 
-__all__ = ["confirm_sign_in", "failed_sign_ins", "init_app", "limited"]
+__all__ = ["confirm_sign_in", "failed_sign_ins", "init_app", "limited", "registrations"]
 
 
 def init_app(app: Flask, services: Services) -> None:

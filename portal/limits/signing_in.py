@@ -1,4 +1,4 @@
-"""Limits of failed sign-ins and confirmations of a password, which no setting lifts.
+"""Limits of failed sign-ins, confirmations of a password and new accounts, which no setting lifts.
 
 Three counts, because each alone can be circumvented: an address at a name, an address at all names,
 and a name from all addresses. A name under attack is closed to new clients for a while, which would
@@ -30,6 +30,9 @@ from portal.store.redis_store import RedisStore
 
 failed_sign_ins = Mark(checks_passwords=True)
 """Mark a view that checks a password, or a link that sets one."""
+
+registrations = Mark(checks_passwords=True, creates_accounts=True)
+"""Mark a view on which anyone may create an account."""
 
 _REFUSED = {401, 404, 422}
 _KNOWN = "portal-known-addresses"
@@ -85,6 +88,8 @@ def limits() -> list[Limit]:
         # Counted per session: a stolen session cannot guess for long, nor use up the owner's
         # sign-in attempts.
         Limit(_confirmations_allowed, key_function=_session, scope="confirm-password", shared=True),
+        # Not shared, so that an attempt that succeeds is not refunded.
+        Limit(_registrations_allowed, key_function=address),
     ]
 
 
@@ -172,6 +177,12 @@ def _confirmations_allowed() -> str:
     if not recent_sign_in.is_confirmation() or context.signed_in() is None:
         return NONE
     return str(context.services().settings.rate_limits.sign_in_confirmation)
+
+
+def _registrations_allowed() -> str:
+    if not context.marks().creates_accounts:
+        return NONE
+    return str(context.services().settings.rate_limits.sign_in_registration)
 
 
 def _session() -> str:

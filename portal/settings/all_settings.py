@@ -106,7 +106,9 @@ class Settings(BaseSettings):
         None, description="previous key; what it signed stays valid until you remove this setting"
     )
     registration: Literal["invite", "open", "closed"] = Field(
-        "invite", description="who may create an account"
+        "invite",
+        description="who may create an account: `invite`: people with an invitation; `open`: "
+        "everyone, on the sign-in page; `closed`: no one, and open invitations stop working",
     )
     max_upload_mb: int = Field(50, ge=1, le=10240, description="maximum size of a file")
     trash_days: int = Field(

@@ -95,6 +95,11 @@ class RateLimitSettings(Section):
         "5 per 15 minutes; 20 per day",
         description="wrong passwords while a session confirms its password",
     )
+    sign_in_registration: str = Field(
+        "20 per hour",
+        description="attempts to create an account from one address, with "
+        "`PORTAL_REGISTRATION=open`",
+    )
     default: str = Field("600 per minute", description="all other endpoints")
     default_burst: int = _burst(0)
     pages: str = Field("3000 per minute", description="pages of documents and their images")

@@ -258,11 +258,19 @@ def set_preferred_domain(services: Services, user: User, domain: str | None) -> 
             row.preferred_domain = domain
 
 
-def register(services: Services, *, name: str, password: str) -> User:
-    """Create an account without an invitation. Raises NotFound unless registration is open, and
-    what `create_user` raises."""
+def require_open_registration(services: Services) -> None:
+    """Raise NotFound unless registration is open; PasswordSignInOff if a new account could not sign
+    in."""
     if services.settings.registration != "open":
         raise NotFound
+    if services.settings.oidc.only:
+        raise PasswordSignInOff
+
+
+def register(services: Services, *, name: str, password: str) -> User:
+    """Create an account without an invitation. Raises what `require_open_registration` and
+    `create_user` raise."""
+    require_open_registration(services)
     return _create(services, name=name, password=password, is_admin=False, by="registration")
 
 

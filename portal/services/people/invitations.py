@@ -1,4 +1,4 @@
-"""Invitations to portals without open registration."""
+"""Invitations, each of which creates one account. With the setting `closed` there are none."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from portal.domain.people import Invitation, User, require_admin
-from portal.errors import InvalidLink, PasswordSignInOff, existing
+from portal.errors import InvalidLink, InvitationsClosed, PasswordSignInOff, existing
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.people.accounts import check_name, hash_new_password
@@ -18,10 +18,17 @@ from portal.store.people import accounts as account_store
 _INVITATION_LIFE = timedelta(days=7)
 
 
+def is_closed(services: Services) -> bool:
+    """Return whether invitations create no accounts, neither new ones nor those still open."""
+    return services.settings.registration == "closed"
+
+
 def invite(services: Services, user: User) -> Invitation:
     """Return an invitation, with the secret of a link that creates one account within a week.
-    Administrators only."""
+    Administrators only. Raises InvitationsClosed."""
     require_admin(user)
+    if is_closed(services):
+        raise InvitationsClosed
     secret = secrets.token_urlsafe(24)
     with services.database.begin() as session:
         row = account_store.add_invitation(
@@ -71,9 +78,9 @@ def withdraw(services: Services, user: User, invitation_id: UUID) -> None:
 
 def find_invitation(services: Services, secret: str) -> Invitation:
     """Return an open invitation by its secret. Raises InvalidLink if it was used, has expired or
-    never existed; PasswordSignInOff if its account could not sign in."""
-    if services.settings.oidc.only:
-        raise PasswordSignInOff
+    never existed, or if invitations are closed; PasswordSignInOff if its account could not sign
+    in."""
+    _require_usable(services)
     with services.database.begin() as session:
         row = account_store.find_open_invitation(session, secret_sha256=digest(secret))
         if row is None:
@@ -82,9 +89,18 @@ def find_invitation(services: Services, secret: str) -> Invitation:
         return _to_invitation(row, inviter.name if inviter else "")
 
 
+def _require_usable(services: Services) -> None:
+    """Refuse all links while the settings allow no accounts by invitation."""
+    if is_closed(services):
+        raise InvalidLink
+    if services.settings.oidc.only:
+        raise PasswordSignInOff
+
+
 def accept_invitation(services: Services, secret: str, *, name: str, password: str) -> User:
-    """Create the one account that an invitation allows. Raises InvalidLink, NameTaken,
-    WeakPassword, InvalidInput."""
+    """Create the one account that an invitation allows. Raises InvalidLink, PasswordSignInOff,
+    NameTaken, WeakPassword, InvalidInput."""
+    _require_usable(services)
     name = check_name(name)
     password_hash = hash_new_password(services, password, name=name)
     with services.database.begin() as session:

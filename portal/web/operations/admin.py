@@ -62,6 +62,7 @@ def _page() -> str:
         "verified_in_two_steps": second_factors.users_with_any(context.services(), user),
         "used_bytes": quotas.use_by_owner(context.services(), user),
         "user": user,
+        "is_closed": invitations.is_closed(context.services()),
         "open_invitations": invitations.list_invitations(context.services(), user),
         "invitation_link": None,
     }

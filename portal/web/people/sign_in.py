@@ -1,15 +1,23 @@
-"""Sign-in, sign-out, and accounts from invitations."""
+"""Sign-in, sign-out, and new accounts: from invitations, or open to everyone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from flask import json, make_response, render_template, request, session, url_for
 from flask_babel import gettext
 from werkzeug.wrappers import Response
 
 from portal import limits
-from portal.domain.people import OIDC_METHODS, SessionKind, SignInMethod, VerifiedUser
+from portal.domain.people import (
+    OIDC_METHODS,
+    Invitation,
+    SessionKind,
+    SignInMethod,
+    User,
+    VerifiedUser,
+)
 from portal.errors import (
     N_,
     InvalidInput,
@@ -116,8 +124,7 @@ def sign_out() -> Answer:
 
 @blueprint.get("/invite/<token>")
 def show_invitation(token: str) -> Answer:
-    invitation = invitations.find_invitation(context.services(), token)
-    return render_template("pages/people/invitation.html", invitation=invitation, token=token)
+    return _account_page(invitations.find_invitation(context.services(), token))
 
 
 @blueprint.post("/invite/<token>")
@@ -125,18 +132,33 @@ def show_invitation(token: str) -> Answer:
 def accept_invitation(token: str) -> Answer:
     services = context.services()
     invitation = invitations.find_invitation(services, token)
+    return _create_account(partial(invitations.accept_invitation, services, token), invitation)
+
+
+@blueprint.get("/register")
+def show_registration() -> Answer:
+    accounts.require_open_registration(context.services())
+    return _account_page()
+
+
+@blueprint.post("/register")
+@limits.registrations
+def register() -> Answer:
+    services = context.services()
+    accounts.require_open_registration(services)
+    return _create_account(partial(accounts.register, services))
+
+
+def _create_account(create: Callable[..., User], invitation: Invitation | None = None) -> Answer:
+    """Create the account in the form by `create`, and sign this browser in."""
     credentials = read_credentials()
     try:
         require_same(credentials.password, request.form.get("password_again", ""))
-        invitations.accept_invitation(
-            services, token, name=credentials.name, password=credentials.password
-        )
+        create(name=credentials.name, password=credentials.password)
     except (InvalidInput, NameTaken) as error:
         wrong = "password" if isinstance(error, WeakPassword) else "name"
-        page = render_template(
-            "pages/people/invitation.html",
-            invitation=invitation,
-            token=token,
+        page = _account_page(
+            invitation,
             name=credentials.name,
             error=error_message(error),
             wrong_field="password_again" if isinstance(error, PasswordsDiffer) else wrong,
@@ -144,7 +166,14 @@ def accept_invitation(token: str) -> Answer:
         return page, error.status
     welcome = gettext("Welcome, %(name)s. Your account is ready.", name=credentials.name)
     remember(welcome, kind="success")
-    return _enter(credentials, None)
+    return _enter(credentials, next_path())
+
+
+def _account_page(invitation: Invitation | None = None, **entered: str) -> str:
+    """Render the form of a new account, which is sent to the address of the page."""
+    return render_template(
+        "pages/people/create_account.html", invitation=invitation, after=next_path(), **entered
+    )
 
 
 @blueprint.get("/reset/<token>")
@@ -290,6 +319,7 @@ def show_sign_in_page(after: str | None, *, name: str = "", error: str | None = 
         has_provider=provider is not None,
         is_reachable=provider is not None and provider.is_reachable(),
         is_password_folded=settings.only,
+        registration=services.settings.registration,
         label=provider_label(),
         # The language switch leads back here, not to the address of a failed sign-in.
         here=url_for("sign_in.show", next=after),

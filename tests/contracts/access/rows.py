@@ -71,6 +71,8 @@ ROWS: dict[str, Row] = {
     "sign_in.show_password_reset": Row(ALL, 404),  # the same
     "sign_in.reset_password": Row(ALL, 404, sends=form(password="x", password_again="x")),
     "sign_in.accept_invitation": Row(ALL, 404, sends=form(name="x", password=PASSWORD)),
+    "sign_in.show_registration": Row(ALL, 404),  # unless PORTAL_REGISTRATION is open
+    "sign_in.register": Row(ALL, 404, sends=form(name="x", password=PASSWORD)),
     # These are 404 without a provider in the settings; tests/integration/people/oidc has one.
     "oidc.begin_sign_in": Row(ALL, 404),
     "oidc.finish": Row(ALL, 404),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from portal.services.people import accounts, invitations
-from tests.conftest import PASSWORD
+from tests.conftest import PASSWORD, Portal
 from tests.factories.servers.oidc import Provider
 from tests.integration.people.oidc.conftest import (
     MakePortal,
@@ -56,6 +56,19 @@ def test_invitation_makes_no_account_without_a_way_to_sign_in(
     portal = make_portal(provider.issuer, only=True)
     secret = invitations.invite(portal.services, portal.admin).secret
     assert browser_of(portal).get(f"/invite/{secret}").status_code == 403
+
+
+def test_registration_is_closed_without_a_way_to_sign_in(
+    provider: Provider, make_services: Any
+) -> None:
+    oidc = {"issuer": provider.issuer, "client_id": "portal", "only": True}
+    portal = Portal.of(make_services(registration="open", oidc=oidc))
+    browser = browser_of(portal)
+    assert "/register" not in browser.get("/login").text
+    assert browser.get("/register").status_code == 403
+    form: dict[str, object] = {"name": "mei", "password": PASSWORD, "password_again": PASSWORD}
+    assert browser.post("/register", form, page="/login").status_code == 403
+    assert len(accounts.list_accounts(portal.services, portal.admin)) == 1
 
 
 def test_redirect_address_begins_with_the_public_address(

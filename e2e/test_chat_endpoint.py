@@ -44,8 +44,6 @@ class Words:
     question: str
     begins: str
     goes_on: str
-    unavailable: str
-    chunks: str
     stopped: str
 
 
@@ -56,8 +54,6 @@ WORDS = {
         question="When does the office close?",
         begins="The office closes at six",
         goes_on="Visitors sign in at the front desk",
-        unavailable="Answer unavailable.",
-        chunks="These passages were found for your question",
         stopped="Stopped before finishing.",
     ),
     "zh-CN": Words(
@@ -66,12 +62,10 @@ WORDS = {
         question="办公室什么时候关门？",
         begins="办公室晚上六点关门",
         goes_on="访客须在前台登记",
-        unavailable="暂时无法回答。",
-        chunks="为您的问题找到的段落",
         stopped="回答未完成，已停止。",
     ),
 }
-EN = WORDS["en"]
+EN, ZH = WORDS["en"], WORDS["zh-CN"]
 QUOTED = Lesson(
     "Annual leave", "Employees may take fifteen days of annual leave.",
     "How many days of annual leave may employees take?", "fifteen days",
@@ -119,8 +113,8 @@ def expect_unavailable(answer: Locator, words: Words, kept: str = "") -> None:
     """Expect the error, the text received so far and the search results."""
     expect(answer).to_have_attribute("data-status", "unavailable")
     notice = answer.get_by_test_id("answer-unavailable")
-    expect(notice).to_contain_text(words.unavailable)
-    expect(notice).to_contain_text(words.chunks)
+    expect(notice).to_contain_text("Answer unavailable.")
+    expect(notice).to_contain_text("These passages were found for your question")
     expect(answer.get_by_test_id("answer-text")).to_contain_text(kept)
     hit = answer.get_by_test_id("near-source").filter(has_text=words.title)
     expect(hit).to_contain_text(words.begins)
@@ -184,20 +178,16 @@ def test_model_that_searches_again_shows_it_on_the_page(portal_with: OpenPortal)
 # --- an endpoint that fails -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("language", WORDS)
-def test_silent_endpoint_falls_back_to_search_results(
-    portal_with: OpenPortal, language: str
-) -> None:
-    words = WORDS[language]
+def test_silent_endpoint_falls_back_to_search_results(portal_with: OpenPortal) -> None:
     portal = portal_with([Pause(), "too late"])
-    chat = ChatPage(portal.open_window(language).page)
-    answer = chat.begin_without_waiting(words.question)
+    chat = ChatPage(portal.open_window().page)
+    answer = chat.begin_without_waiting(EN.question)
     expect(answer.locator(".answer-waiting")).to_be_visible()
     expect(answer).to_have_attribute("aria-busy", "true")
-    expect_unavailable(answer, words)
+    expect_unavailable(answer, EN)
     portal.expect_nothing_to_go_on()
     chat.page.reload()
-    expect_unavailable(chat.answers.last, words)
+    expect_unavailable(chat.answers.last, EN)
 
 
 @pytest.mark.parametrize("end", [Die(), Hangup()], ids=["cut", "hung-up"])
@@ -213,6 +203,25 @@ def test_interrupted_answer_is_kept_as_failed_with_search_results(
     expect_unavailable(chat.answers.last, EN, kept=f"{EN.begins} [1]. Visitors")
     source = chat.open_sources(chat.answers.last.get_by_test_id("citation-marker"))
     expect(source).to_contain_text(EN.title)
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "fact", "notice", "writer"),
+    [
+        ("en", QUOTED.question, QUOTED.fact, "The documents are quoted instead", "Quotations only"),
+        ("zh-CN", ZH.question, ZH.begins, "以下改为引用文档原文", "仅引用"),
+    ],
+    ids=["en", "zh-CN"],
+)
+def test_interrupted_answer_is_replaced_by_quotations_on_the_page(
+    portal_with: OpenPortal, language: str, question: str, fact: str, notice: str, writer: str
+) -> None:
+    portal = portal_with(["Perhaps [1]. ", "Or ", Pause(0.3), Die()])
+    answer = ChatPage(portal.open_window(language).page).begin(question)
+    expect(answer.get_by_test_id("answer-unavailable")).to_contain_text(notice)
+    expect(answer.get_by_test_id("answer-text")).to_contain_text(fact)
+    expect(answer).not_to_contain_text("Perhaps")
+    expect(answer.get_by_test_id("answer-writer")).to_contain_text(writer)
 
 
 @pytest.mark.parametrize(

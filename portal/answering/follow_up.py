@@ -125,15 +125,14 @@ def _rewrite(before: str, answer: str, question: str, likeness: Likeness | None)
     if correction:
         question = question[correction.end() :].strip() or question
     is_follow_up = correction or _leans(question) or _asks_of_row(question, answer)
-    if not before or not is_follow_up:
-        return question, question
     subject = _new_subject(question)
+    is_new = correction and _names_another(subject, before)
+    if not before or not is_follow_up or is_new:
+        return question, question
     if asks(subject) or _POINTS_BACK.search(question):
         carried = [] if correction and not _leans(question) else _subject(before, question)
         query = " ".join((*carried, question))
         return query, query
-    if correction and _names_another(subject, before):
-        return question, question
     # "And for managers?" asks the previous question again, about another subject.
     replaced = substitute(before, subject, likeness)
     if replaced:

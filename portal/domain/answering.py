@@ -126,11 +126,16 @@ class Abstained:
 
 
 @dataclass(frozen=True, slots=True)
+class Truncated:
+    """The answer ends here because it has reached the limit of its length."""
+
+
+@dataclass(frozen=True, slots=True)
 class Heartbeat:
     """No news, sent so that a disconnected reader is noticed."""
 
 
-ChatEvent = TextDelta | SearchCall | Abstained | Heartbeat
+ChatEvent = TextDelta | SearchCall | Abstained | Truncated | Heartbeat
 
 
 class ChatModel(Protocol):

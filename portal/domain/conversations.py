@@ -24,7 +24,7 @@ class Role(StrEnum):
 
 class MessageStatus(StrEnum):
     """`stopped` by the reader, or because the process ended; `abstained` without an answer in the
-    documents; `unavailable` if the chat model failed and the hits are shown instead."""
+    documents; `unavailable` if the chat model failed: quotations or the hits are shown instead."""
 
     STREAMING = "streaming"
     DONE = "done"
@@ -240,6 +240,11 @@ class TextWritten:
 
 
 @dataclass(frozen=True, slots=True)
+class TextDiscarded:
+    """The text so far does not count: the model failed, and quotations follow instead."""
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerPending:
     """No news, sent so that a disconnected reader is noticed."""
 
@@ -251,4 +256,6 @@ class AnswerFinished:
     answer: Message
 
 
-AnswerEvent = AnswerBegun | SearchedAgain | TextWritten | AnswerPending | AnswerFinished
+AnswerEvent = (
+    AnswerBegun | SearchedAgain | TextWritten | TextDiscarded | AnswerPending | AnswerFinished
+)

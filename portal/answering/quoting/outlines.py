@@ -14,13 +14,26 @@ _MAX_SECTIONS = 20
 def outline(sources: Sequence[Source]) -> list[Quotation]:
     """Return the first statement below each heading, in order; for a table or list, its first row
     or item."""
+    return _sections(sources)[:_MAX_SECTIONS]
+
+
+def outlined_count(sources: Sequence[Source]) -> int:
+    """Return how many sources, from the first, the outline covers."""
+    sections = _sections(sources)
+    if len(sections) <= _MAX_SECTIONS:
+        return len(sources)
+    left_out = sections[_MAX_SECTIONS].source.chunk_id
+    return max(1, [one.chunk_id for one in sources].index(left_out))
+
+
+def _sections(sources: Sequence[Source]) -> list[Quotation]:
     found: dict[str, Quotation] = {}
     for source in sources:
         for statement in statements(source):
             heading = _heading(statement, source)
             if heading not in found:
                 found[heading] = Quotation(source, (statement,), title=heading)
-    return list(found.values())[:_MAX_SECTIONS]
+    return list(found.values())
 
 
 def _heading(statement: Statement, source: Source) -> str:

@@ -14,12 +14,13 @@ from typing import Any
 import httpx
 
 from portal.answering.writing.prompt import SEARCH_TOOL
-from portal.domain.answering import ChatEvent, Heartbeat, SearchCall, TextDelta
+from portal.domain.answering import ChatEvent, Heartbeat, SearchCall, TextDelta, Truncated
 from portal.text.characters.storable import storable
 
 _MAX_CALLS = 2
 _MAX_QUERY_LENGTH = 1000
 _MAX_BYTES = 4 * 1024 * 1024
+_THINK, _END_THINK = "<think>", "</think>"
 
 
 class Malformed(Exception):
@@ -37,12 +38,39 @@ class _Call:
     arguments: str = ""
 
 
+class _WithoutThoughts:
+    """A filter that drops `<think>…</think>` from the beginning of an answer: servers that do not
+    parse the reasoning of a model send it as part of the text."""
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._has_begun = False
+
+    def feed(self, text: str) -> str:
+        """Return what belongs to the answer; nothing while the text may be reasoning."""
+        if self._has_begun:
+            return text
+        self._held = (self._held + text).lstrip()
+        while self._held.startswith(_THINK):
+            _, end, rest = self._held.partition(_END_THINK)
+            if not end:
+                # Only as much as the end of the tag needs, because reasoning is long.
+                self._held = _THINK + self._held[len(_THINK) :][-len(_END_THINK) :]
+                return ""
+            self._held = rest.lstrip()
+        if _THINK.startswith(self._held):
+            return ""
+        self._has_begun = True
+        return self._held
+
+
 class ChatStreamReader:
     """A reader of the events of one answer."""
 
     def __init__(self) -> None:
         self._calls: dict[int, _Call] = {}
         self._half = ""
+        self._thoughts = _WithoutThoughts()
         self.is_finished = False
         """Whether the endpoint has marked the answer as complete; if not, it broke off."""
         self.is_done = False
@@ -65,8 +93,10 @@ class ChatStreamReader:
             self._collect(piece.get("tool_calls") or ())
         except (ValueError, AttributeError, TypeError, KeyError, RecursionError) as error:
             raise Malformed from error
-        if choice.get("finish_reason"):
+        if reason := choice.get("finish_reason"):
             self.is_finished = True
+            if reason == "length":
+                yield Truncated()
 
     def calls(self) -> list[SearchCall]:
         """Return the searches that the model requested. It was given no other tools."""
@@ -80,7 +110,8 @@ class ChatStreamReader:
             text = self._half + text
             # Some servers send the two surrogates of an emoji separately.
             self._half = text[-1] if "\ud800" <= text[-1] <= "\udbff" else ""
-            yield TextDelta(joined_surrogates(text.removesuffix(self._half)))
+            text = self._thoughts.feed(joined_surrogates(text.removesuffix(self._half)))
+            yield TextDelta(text) if text else Heartbeat()
         elif piece.get("reasoning_content") or piece.get("reasoning"):
             yield Heartbeat()  # Reasoning is not shown, but proves the model is alive.
 

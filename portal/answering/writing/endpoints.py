@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import json
 import socket
@@ -67,24 +68,29 @@ def list_models(api_base: str, api_key: str | None) -> tuple[str, ...]:
     message contains neither the key nor the endpoint's response."""
     headers = authorization(api_key or "")
     try:
-        body = _download(f"{api_base}/models", headers)
+        body = asyncio.run(_download(f"{api_base}/models", headers))
         return _names(json.loads(body))
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
+    except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
         raise EndpointUnreachable(address=api_base) from error
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ChatUnavailable("its endpoint sends no list of models") from error
 
 
-def _download(address: str, headers: dict[str, str]) -> bytes:
+async def _download(address: str, headers: dict[str, str]) -> bytes:
     body = bytearray()
-    with httpx.stream("GET", address, headers=headers, timeout=_TIMEOUT_S) as response:
+    # httpx limits each read, which a slow server could repeat for ever.
+    async with (
+        asyncio.timeout(_TIMEOUT_S),
+        httpx.AsyncClient(timeout=_TIMEOUT_S) as client,
+        client.stream("GET", address, headers=headers) as response,
+    ):
         if response.status_code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             raise ChatUnavailable(
                 "its endpoint refused the API key (%(status)s)", status=response.status_code
             )
         if not response.is_success:
             raise ChatUnavailable("its endpoint answered %(status)s", status=response.status_code)
-        for part in response.iter_bytes():
+        async for part in response.aiter_bytes():
             body += part
             if len(body) > _MAX_BYTES:
                 raise ValueError("too long")

@@ -63,7 +63,8 @@ _Item = ChatEvent | ChatUnavailable | None
 
 class OpenAIChatModel:
     """A chat model over HTTP. An answer may take `timeout_s`, its first word
-    `first_token_timeout_s`; until then, temporary failures are retried."""
+    `first_token_timeout_s`; until then, temporary failures are retried. After it, the endpoint may
+    be silent for `max_silence_s`, or for as long as before the first word if that is longer."""
 
     provider = "openai"
     only_quotes = False
@@ -76,6 +77,7 @@ class OpenAIChatModel:
         api_key: str | None = None,
         timeout_s: float = 30.0,
         first_token_timeout_s: float = 2.6,
+        max_silence_s: float = 10.0,
         max_tokens: int = 1024,
     ) -> None:
         self._model = model or DEFAULT_MODEL
@@ -83,6 +85,7 @@ class OpenAIChatModel:
         self._key = (api_key or "").strip()
         self._timeout_s = timeout_s
         self._first_s = min(first_token_timeout_s, timeout_s)
+        self._silence_s = max(max_silence_s, self._first_s)
         self._max_tokens = max_tokens
         self._takes_tools = True
         make_client = partial(
@@ -176,8 +179,8 @@ class OpenAIChatModel:
         try:
             async with aclosing(events), asyncio.timeout(deadline - time.monotonic()) as patience:
                 async for event in events:
-                    # Any event is enough: from here on only the total timeout applies.
-                    patience.reschedule(None)
+                    # Any event is a sign of life, reasoning too.
+                    patience.reschedule(asyncio.get_running_loop().time() + self._silence_s)
                     has_begun = True
                     length += len(event.text) if isinstance(event, TextDelta) else 0
                     if length > _MAX_CHARACTERS:
@@ -186,9 +189,11 @@ class OpenAIChatModel:
             if not has_begun:
                 raise ChatUnavailable("its endpoint wrote nothing")
         except TimeoutError as error:
-            # Also after the total timeout, which is reported outside.
             if has_begun:
-                raise
+                raise ChatUnavailable(
+                    "its endpoint fell silent for %(seconds)s seconds in the middle of the answer",
+                    seconds=f"{self._silence_s:g}",
+                ) from error
             raise _timed_out(self._first_s) from error
         except _WorthRetrying as error:
             if has_begun:
@@ -221,8 +226,8 @@ class OpenAIChatModel:
             yield
         except Malformed as error:
             raise ChatUnavailable(
-                "what its endpoint sends is not what OpenAI's protocol says. Does its "
-                "address lead to the API, such as https://host/v1?"
+                "what its endpoint sends is not what OpenAI's protocol says. Check that its "
+                "address leads to the API, such as https://host/v1"
             ) from error
         except Refused as error:
             raise ChatUnavailable(

@@ -1,5 +1,5 @@
-"""An answer as server-sent events: ``start``, ``search``, ``delta``, ``citations``, and finally
-``done`` or ``error``."""
+"""An answer as server-sent events: ``start``, ``search``, ``delta``, ``discard``, ``citations``,
+and finally ``done`` or ``error``."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from portal.domain.conversations import (
     Message,
     MessageStatus,
     SearchedAgain,
+    TextDiscarded,
     TextWritten,
 )
 from portal.errors import PortalError
@@ -57,6 +58,8 @@ def _lines(event: AnswerEvent) -> Iterator[str]:
         for piece in event.pieces:
             marker = {} if piece.marker is None else {"marker": piece.marker}
             yield encode("delta", {"text": piece.text} | marker)
+    elif isinstance(event, TextDiscarded):
+        yield encode("discard", {})
     elif isinstance(event, AnswerFinished):
         yield from _end(event.answer)
     else:

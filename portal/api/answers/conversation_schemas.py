@@ -137,7 +137,7 @@ class ReplayModel(ResponseModel):
     further_queries: list[str] = Field(description="queries chosen by the model", examples=[[]])
     search_method: str = Field(examples=["hybrid"])
     degraded: list[str] = Field(
-        description="unavailable parts of the search, as codes", examples=[[]]
+        description="what the search or the answer lacks, as codes", examples=[[]]
     )
     embedding_model: str | None
     chat_provider: str = Field(examples=["extractive"])

@@ -26,10 +26,11 @@ blueprint = ApiBlueprint("conversations_api", __name__, url_prefix="/api", tag=T
 
 _ANSWERS = (
     "With `stream`, server-sent events: `start`, then `delta` (`text`, and `marker` if it "
-    "refers to citation n), `search` if the model searched again, `citations`, and finally `done` "
-    "with the answer or `error`. Closing the connection stops the answer. If the model does not "
-    "answer, `status` is `unavailable`, `error` says why, and `consulted` contains the passages "
-    "found."
+    "refers to citation n), `search` if the model searched again, `discard` if the text so far "
+    "does not count, because the model failed and quotations follow, `citations`, and finally "
+    "`done` with the answer or `error`. Closing the connection stops the answer. If the model "
+    "fails, `status` is `unavailable`, `error` says why, `content` quotes the documents if they "
+    "answer, and `consulted` contains the passages found."
 )
 _EVENTS: Any = {
     "200": {
@@ -41,7 +42,15 @@ _EVENTS: Any = {
                     "required": ["event", "data"],
                     "properties": {
                         "event": {
-                            "enum": ["start", "search", "delta", "citations", "done", "error"]
+                            "enum": [
+                                "start",
+                                "search",
+                                "delta",
+                                "discard",
+                                "citations",
+                                "done",
+                                "error",
+                            ]
                         },
                         "data": {"type": "string", "contentMediaType": "application/json"},
                     },

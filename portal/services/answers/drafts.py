@@ -10,10 +10,20 @@ from uuid import UUID
 
 from portal.answering import support
 from portal.answering.markers import MarkerStream
-from portal.domain.answering import Abstained, MarkedText, Outcome, Quoted, Source
+from portal.answering.quoting.outlines import outlined_count
+from portal.domain.answering import (
+    Abstained,
+    ChatModel,
+    ChatRequest,
+    MarkedText,
+    Outcome,
+    Quoted,
+    Source,
+)
 from portal.domain.conversations import Message, MessageStatus, Replay
 from portal.domain.documents import Failure
 from portal.domain.people import User
+from portal.domain.search.degraded import ANSWER_CUT_OFF, PARTLY_READ
 from portal.errors import PortalError, existing
 from portal.services import Services
 from portal.services.answers.quoted_ranges import quoted_range
@@ -27,6 +37,10 @@ from portal.store.session import Session
 
 # Key in the stored data of a reply: it may name documents that it does not cite.
 NAMES_DOCUMENTS = "names_documents"
+# Keys of the model that failed, in an answer that quotes instead.
+FAILED_PROVIDER, FAILED_MODEL = "failed_provider", "failed_model"
+# Key of how many chunks of the documents were read, and how many there are.
+READ_OF = "read_of"
 
 
 class AnswerDraft:
@@ -75,7 +89,8 @@ class AnswerDraft:
 
     def close(self, status: MessageStatus) -> tuple[MarkedText, ...]:
         """Return the text that was held back because it might have become a marker."""
-        return self._take(self._markers.close(is_cut=status is not MessageStatus.DONE))
+        is_cut = status is not MessageStatus.DONE or ANSWER_CUT_OFF in self.replay.degraded
+        return self._take(self._markers.close(is_cut=is_cut))
 
     def _take(self, pieces: Sequence[MarkedText]) -> tuple[MarkedText, ...]:
         self._text += [piece.text for piece in pieces]
@@ -130,6 +145,31 @@ class AnswerDraft:
     def record_failure(self, error: PortalError) -> None:
         """Record why there is no answer, or no more of it."""
         self._note(failure=Failure.of(error).as_json())
+
+    def start_over(self, chat: ChatModel) -> None:
+        """Discard the text of a model that failed, for `chat` to write another."""
+        self._text, self._quoted = [], {}
+        self._markers = MarkerStream(self.register)
+        failed = self.replay
+        self.replay = replace(failed, chat_provider=chat.provider, chat_model=chat.model)
+        self._note(**{FAILED_PROVIDER: failed.chat_provider, FAILED_MODEL: failed.chat_model})
+
+    def note_read(self, chat: ChatModel, request: ChatRequest, total: int) -> None:
+        """Record how much `chat` reads of whole documents with `total` chunks, if not all."""
+        sources = request.sources
+        read = outlined_count(sources) if chat.only_quotes else len(sources)
+        if request.is_outline and read < total:
+            self._note(**{READ_OF: (read, total)})
+            self._degrade(PARTLY_READ)
+
+    def cut_off(self) -> None:
+        """Record that the model has reached the limit of its length, if it has written anything."""
+        if self.has_text:
+            self._degrade(ANSWER_CUT_OFF)
+
+    def _degrade(self, code: str) -> None:
+        degraded = dict.fromkeys((*self.replay.degraded, code))
+        self.replay = replace(self.replay, degraded=tuple(degraded))
 
     def save_progress(self) -> bool:
         """Store the text so far; return whether to continue the answer."""

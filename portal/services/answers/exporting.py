@@ -29,6 +29,7 @@ _WORDS = {
         "low": "low confidence",
         "stopped": "This answer was stopped.",
         "unavailable": "No answer was available.",
+        "quoted": "The language model failed, and the documents are quoted instead.",
         "replaced": "the document has changed since",
         "trashed": "the document is in the trash",
         "gone": "the document is gone",
@@ -44,6 +45,7 @@ _WORDS = {
         "low": "置信度低",
         "stopped": "此回答已被停止。",
         "unavailable": "当时无法给出回答。",
+        "quoted": "语言模型未能完成回答，因此改为引用原文。",
         "replaced": "文档此后已更改",
         "trashed": "文档在回收站中",
         "gone": "文档已不存在",
@@ -129,11 +131,19 @@ def _message(message: Message, words: dict[str, str]) -> Iterator[str]:
     if message.content.strip():
         yield message.content.strip()
     if message.status in _UNFINISHED:
-        yield f"*{words[message.status.value]}*"
+        yield f"*{_unfinished(message, words)}*"
     heading, sources = _sources(message)
     if sources:
         yield f"**{words[heading]}**"
         yield "\n".join(_source(one, words) for one in sources)
+
+
+def _unfinished(message: Message, words: dict[str, str]) -> str:
+    """Return why an answer is not the whole text of a model."""
+    # Only quotations have an outcome.
+    quotes = message.replay is not None and "outcome" in message.replay.extra
+    is_quoted = message.status is MessageStatus.UNAVAILABLE and quotes
+    return words["quoted" if is_quoted else message.status.value]
 
 
 def _sources(message: Message) -> tuple[str, Sequence[Citation]]:
@@ -154,7 +164,7 @@ def _as_docx(title: str, day: str, messages: Sequence[Message], words: dict[str,
         document.add_heading(words["answer"], level=2)
         document.add_markdown(message.content)
         if message.status in _UNFINISHED:
-            document.add_paragraph(words[message.status.value])
+            document.add_paragraph(_unfinished(message, words))
         heading, sources = _sources(message)
         if sources:
             document.add_heading(words[heading], level=3)

@@ -71,7 +71,7 @@ class Retrieved:
     """The input of an answer: chunks, best first and numbered from 1; the turns before the question
     with the documents that they cite; and the enabled set at that moment. With `reply` nothing was
     searched; with `is_outline` the chunks are those of documents to outline above the reply, or for
-    a model to read as a whole."""
+    a model to read as a whole, which have `chunk_count` chunks in all."""
 
     sources: tuple[Source, ...]
     turns: tuple[Turn, ...]
@@ -85,6 +85,7 @@ class Retrieved:
     embedding_model: str | None
     reply: str | None = None
     is_outline: bool = False
+    chunk_count: int = 0
 
 
 def ask_in(
@@ -174,9 +175,11 @@ def _search_and_read(
         scope = asked.scope or conversation_store.get_scope(session, asked.conversation_id)
         config = dynamic_config.read(session, services.settings.search)
         model = registry.find_active(session)
+        read = _in_full(outlined, stored)
+        chunk_count = source_store.count_chunks(session, {one.document_id for one in read})
     method = outcomes[0].search_method if outcomes else SearchMode.HYBRID
     retrieved = Retrieved(
-        sources=_in_full(outlined, stored) if outlined else sources_of(hits, stored, after=0),
+        sources=read if outlined else sources_of(hits, stored, after=0),
         turns=_turns(past, asked.language),
         history_rests_on=_read_by(services.chat, past),
         snapshot=snapshot,
@@ -189,6 +192,7 @@ def _search_and_read(
         embedding_model=model.name
         if model and outcomes and method is not SearchMode.KEYWORD
         else None,
+        chunk_count=chunk_count,
     )
     return retrieved, len(stored) == len(hits)
 

@@ -25,7 +25,7 @@ from portal.domain.people import User
 from portal.errors import InvalidInput, NotFound, existing
 from portal.services import Services, audit
 from portal.services.answers.conversations import stale_after_s
-from portal.services.answers.drafts import NAMES_DOCUMENTS
+from portal.services.answers.drafts import FAILED_PROVIDER, NAMES_DOCUMENTS
 from portal.services.answers.writers import EXTRACTIVE
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.people.accounts import normalise_name
@@ -142,7 +142,8 @@ def _may_reveal_hidden(message: Message, *, was_hidden: bool) -> bool:
     replay = message.replay
     if replay is None:
         return True
-    if replay.chat_provider != EXTRACTIVE:
+    # A model that failed may have chosen queries that show what it had read.
+    if replay.chat_provider != EXTRACTIVE or FAILED_PROVIDER in replay.extra:
         return was_hidden or any(map(_is_hidden, message.citations))
     if replay.extra.get("outcome") == Outcome.QUOTED:
         # Each of its statements is a quotation with a marker.

@@ -13,16 +13,17 @@ import structlog
 from portal.answering.markers import MarkerStream
 from portal.answering.writing import prompt
 from portal.answering.writing.prompt import Prompt
-from portal.domain.answering import Abstained, ChatRequest, TextDelta, Turn
+from portal.domain.answering import Abstained, ChatRequest, TextDelta, Truncated, Turn
 from portal.domain.conversations import Role
 from portal.domain.documents.selection import AskScope
 from portal.domain.people import User
 from portal.domain.search import SearchHit, SearchRequest, Weights
+from portal.domain.search.degraded import ANSWER_CUT_OFF
 from portal.errors import ChatUnavailable
 from portal.services import Services
 from portal.services.answers import replying, writers
+from portal.services.answers.model_events import chat_events
 from portal.services.answers.retrieving import QUOTED_FROM, retry_until_complete, sources_of
-from portal.services.answers.streaming import chat_events
 from portal.services.search import dynamic_config, engine
 from portal.services.search.programs import document_search
 from portal.services.search.programs.document_search import DocumentHit, DocumentsFound
@@ -60,6 +61,7 @@ class _Written:
     text: str
     cited: tuple[UUID, ...]
     has_abstained: bool
+    is_cut_off: bool
 
 
 def answer(
@@ -109,7 +111,8 @@ def _answered(
         degraded = (*found.degraded, error.code)
         return SingleAnswer(AnswerStatus.UNAVAILABLE, "", (), found.hits, degraded, error)
     status = AnswerStatus.ABSTAINED if written.has_abstained else AnswerStatus.DONE
-    return SingleAnswer(status, written.text, written.cited, found.hits, found.degraded)
+    degraded = (*found.degraded, ANSWER_CUT_OFF) if written.is_cut_off else found.degraded
+    return SingleAnswer(status, written.text, written.cited, found.hits, degraded)
 
 
 def _request(
@@ -149,20 +152,21 @@ def _written(services: Services, request: ChatRequest, built: Prompt) -> _Writte
     markers = MarkerStream(built.sources)
     documents = {source.number: source.document_id for source in built.sources}
     parts: list[str] = []
-    has_abstained = False
+    has_abstained = is_cut_off = False
     with closing(chat_events(services, request)) as events:
         for event in events:
             if isinstance(event, TextDelta) and (quoted := event.quoted):
                 markers.add_sources([replace(quoted.source, number=quoted.number)])
                 documents[quoted.number] = quoted.source.document_id
+            is_cut_off = is_cut_off or isinstance(event, Truncated)
             if isinstance(event, TextDelta | Abstained):
                 parts += [piece.text for piece in markers.feed(event.text)]
             if isinstance(event, Abstained):
                 has_abstained = True
                 break
-    parts += [piece.text for piece in markers.close()]
+    parts += [piece.text for piece in markers.close(is_cut=is_cut_off)]
     text = "".join(parts).strip()
     if not text:
         raise ChatUnavailable("its endpoint wrote nothing")
     cited = tuple(documents[number] for number in markers.order)
-    return _Written(text, cited, has_abstained)
+    return _Written(text, cited, has_abstained, is_cut_off)

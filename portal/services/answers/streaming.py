@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import structlog
 
@@ -25,6 +25,7 @@ from portal.domain.answering import (
     SearchCall,
     Source,
     TextDelta,
+    Truncated,
     Turn,
 )
 from portal.domain.conversations import (
@@ -36,12 +37,14 @@ from portal.domain.conversations import (
     MessageStatus,
     Role,
     SearchedAgain,
+    TextDiscarded,
     TextWritten,
 )
 from portal.errors import ChatUnavailable, DatabaseUnavailable, PortalError
 from portal.observability import tracing
 from portal.services import Services
 from portal.services.answers.drafts import AnswerDraft
+from portal.services.answers.model_events import chat_events
 from portal.services.answers.retrieving import (
     Asked,
     Retrieved,
@@ -75,8 +78,9 @@ class Answering:
 class AnswerStream(Iterator[AnswerEvent]):
     """The events while an answer is written: `AnswerBegun` first, `AnswerFinished` last. Closing
     the stream stops a language model, and keeps its text so far; quotations are finished. A failure
-    of the endpoint is not an error: the answer is then `unavailable`. Raises NotFound if the
-    conversation is deleted meanwhile, and DatabaseUnavailable if it cannot be stored at the end."""
+    of the endpoint is not an error: the answer is then `unavailable`, and quotes the documents if
+    they answer. Raises NotFound if the conversation is deleted meanwhile, and DatabaseUnavailable
+    if it cannot be stored at the end."""
 
     def __init__(self, services: Services, answering: Answering, slot: Slot) -> None:
         self._services = services
@@ -167,8 +171,9 @@ class AnswerStream(Iterator[AnswerEvent]):
 
     def _write(self) -> Generator[AnswerEvent, None, MessageStatus]:
         """Ask the model, and again after each search that it requests."""
-        request = self._first_request()
-        if self._answering.retrieved.is_outline and not self._services.chat.only_quotes:
+        request, chat = self._first_request(), self._services.chat
+        self._draft.note_read(chat, request, self._answering.retrieved.chunk_count)
+        if request.is_outline and not chat.only_quotes:
             try:
                 read = yield from self._read_in_parts(request)
             except ChatUnavailable as error:
@@ -258,6 +263,9 @@ class AnswerStream(Iterator[AnswerEvent]):
                     if request.can_search:
                         return event
                     continue
+                if isinstance(event, Truncated):
+                    self._draft.cut_off()
+                    continue
                 if isinstance(event, TextDelta) and event.quoted:
                     self._draft.quote(event.quoted)
                 if isinstance(event, Heartbeat):
@@ -272,18 +280,27 @@ class AnswerStream(Iterator[AnswerEvent]):
         return MessageStatus.DONE
 
     def _quote_instead(self, request: ChatRequest) -> Generator[AnswerEvent, None, None]:
-        """Quote the sources when the model failed before it wrote anything."""
-        if self._draft.has_text or self._services.chat.only_quotes:
+        """Quote the sources in place of the text of a model that failed; keep that text if there is
+        nothing to quote."""
+        if self._services.chat.only_quotes:
             return
         quoting = replace(self._services, chat=ExtractiveChatModel(self._services.embedder))
         # Rights may have changed if the model failed late.
         request = replace(request, sources=self._still_readable(request.sources))
+        self._draft.note_read(quoting.chat, request, self._answering.retrieved.chunk_count)
+        has_quoted = False
         with suppress(ChatUnavailable), closing(chat_events(quoting, request)) as events:
             for event in events:
-                if isinstance(event, TextDelta):
-                    if event.quoted:
-                        self._draft.quote(event.quoted)
+                if isinstance(event, TextDelta) and not has_quoted:
+                    has_quoted = True
+                    self._draft.start_over(quoting.chat)
+                    yield TextDiscarded()
+                if isinstance(event, TextDelta) and event.quoted:
+                    self._draft.quote(event.quoted)
+                if isinstance(event, TextDelta | Abstained) and has_quoted:
                     yield TextWritten(self._draft.feed(event.text))
+                if isinstance(event, Abstained) and has_quoted:
+                    self._draft.abstain(event)
 
     def _is_wanted(self) -> bool:
         """Store the text from time to time; return whether to continue."""
@@ -380,16 +397,3 @@ def _retry(work: Callable[[], T]) -> T:
         except DatabaseUnavailable:
             time.sleep(pause_s)
     return work()
-
-
-def chat_events(services: Services, request: ChatRequest) -> Generator[Any, None, None]:
-    """Yield the model's events, with any error translated to ChatUnavailable."""
-    try:
-        yield from services.chat.stream(request)
-    except ChatUnavailable:
-        raise
-    except Exception as error:
-        log.error("chat_model_failed", error_type=type(error).__name__, exc_info=error)
-        raise ChatUnavailable(
-            "its endpoint failed (%(error)s)", error=type(error).__name__
-        ) from error

@@ -69,11 +69,13 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The contents of the page of writers. `chosen` is None if the settings decide."""
+    """The contents of the page of writers. `chosen` is None if the settings decide; `api_base` is
+    where questions are sent now, None for quotations and a provider's default address."""
 
     chosen: Writer | None
     provider: str
     model: str
+    api_base: str | None
     endpoint: Endpoint | None
     configured_provider: str
     configured_model: str
@@ -116,6 +118,7 @@ def show(services: Services, user: User) -> Overview:
         chosen=chosen,
         provider=model.provider,
         model=model.model,
+        api_base=None if model.only_quotes else (chosen or services.settings.chat).api_base,
         endpoint=endpoint,
         configured_provider=services.chat.provider,
         configured_model=services.chat.model,
@@ -126,19 +129,23 @@ def show(services: Services, user: User) -> Overview:
 def connect(services: Services, user: User, api_base: str, api_key: str) -> Endpoint:
     """Store an endpoint, which is only used once a model of it is chosen, and load its models.
 
-    Without a key the stored one is kept, if the address is the same. Administrators only. Raises
+    Without a key the stored one is kept, if the address is the same; a new key for the address of
+    the model in use applies from the next answer. Administrators only. Raises
     InvalidInput, and ChatUnavailable when the models cannot be listed: the endpoint is stored then.
     """
     require_admin(user)
     address = endpoints.check_address(api_base)
     with services.database.begin() as session:
-        before, _ = _read_setup(session)
+        before, chosen = _read_setup(session)
         key = api_key.strip().encode()
         sealed = sealing.seal(services, key).decode() if key else None
         if sealed is None and before is not None and before.api_base == address:
             sealed = before.sealed_key
         endpoint = Endpoint(address, sealed)
         writer_store.write_setup(session, endpoint=asdict(endpoint))
+        # The model in use has a copy of its key, because another endpoint may be connected.
+        if sealed and chosen and chosen.api_base == address:
+            writer_store.write_setup(session, writer=asdict(replace(chosen, sealed_key=sealed)))
         _record(session, user, before=before.api_base if before else None, after=address)
     return load_models(services, user)
 
@@ -208,6 +215,8 @@ def try_out(services: Services, user: User, model: str, language: str) -> Trial:
             text += event.text
     if not text:
         raise ChatUnavailable("its endpoint wrote nothing")
+    if key := _unseal(services, endpoint.sealed_key):
+        text = text.replace(key, "…")
     return Trial(name, first_word_s, time.monotonic() - began, text[:_MAX_TRIAL_CHARACTERS])
 
 

@@ -6,7 +6,7 @@ still enabled, and an earlier answer is withheld if one of its documents no long
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -125,6 +125,20 @@ def first_chunks(session: Session, document_id: UUID, *, limit: int) -> tuple[UU
     those that a user may not read."""
     rows = session.execute(_FIRST_CHUNKS, {"document_id": document_id, "limit": limit})
     return tuple(rows.scalars())
+
+
+_COUNT_CHUNKS = text(
+    """
+    SELECT count(*) FROM document_chunks c JOIN documents d ON d.current_job_id = c.job_id
+    WHERE d.id = ANY(:document_ids)
+    """
+)
+
+
+def count_chunks(session: Session, document_ids: Iterable[UUID]) -> int:
+    """Return how many chunks the current revisions of documents have."""
+    values = {"document_ids": list(document_ids)}
+    return int(session.execute(_COUNT_CHUNKS, values).scalar_one())
 
 
 _FIRST_HEADINGS = text(

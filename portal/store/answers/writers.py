@@ -15,10 +15,12 @@ from portal.store.models import ChatSetupRow
 
 _ONLY_ROW = 1
 
+# A failure counts for the model that failed, even if the answer quotes the documents instead.
 _USES = text(
     """
-    SELECT COALESCE(retrieval ->> 'chat_provider', '') AS provider,
-           COALESCE(retrieval ->> 'chat_model', '') AS model,
+    SELECT COALESCE(retrieval #>> '{extra,failed_provider}', retrieval ->> 'chat_provider', '')
+               AS provider,
+           COALESCE(retrieval #>> '{extra,failed_model}', retrieval ->> 'chat_model', '') AS model,
            count(*) AS answers,
            count(*) FILTER (WHERE status = 'unavailable') AS failures
     FROM messages
@@ -29,7 +31,8 @@ _USES = text(
 )
 _FAILURES = text(
     """
-    SELECT created_at, COALESCE(retrieval ->> 'chat_model', '') AS model,
+    SELECT created_at,
+           COALESCE(retrieval #>> '{extra,failed_model}', retrieval ->> 'chat_model', '') AS model,
            retrieval -> 'extra' -> 'failure' AS failure
     FROM messages
     WHERE role = 'assistant' AND status = 'unavailable'

@@ -21,11 +21,12 @@ _MAX_QUESTIONS = 50
 _MAX_DOCUMENTS = 20
 # The answers of the last `days`, for reports. One counts as stale when a document that it cites has
 # another text now, or none. Replies to greetings and to requests for a summary do not count:
-# nothing was searched for them, so they have no embedding model and no consulted chunks.
+# nothing was searched for them, so they have no embedding model and no consulted chunks. Only
+# quotations have an outcome; if the model failed, they answer in its place.
 ANSWERS = """
     WITH answers AS (
         SELECT a.*, cited.is_low, COALESCE(cited.is_stale, false) AS is_stale, cited.titles,
-               cited.sources,
+               cited.sources, a.retrieval #>> '{extra,outcome}' IS NOT NULL AS quotes,
                (SELECT q.content FROM messages q
                 WHERE q.conversation_id = a.conversation_id AND q.role = 'user'
                   AND q.position < a.position
@@ -56,8 +57,9 @@ ANSWERS = """
           AND (a.status = 'done' OR cited.found > 0 AND cited.titles IS NULL
                OR a.retrieval ->> 'embedding_model' IS NOT NULL)
     ), flagged AS (
-        SELECT *, status IN ('abstained', 'unavailable') AS unanswered,
-               status = 'done' AND COALESCE(is_low, false) AS low_confidence,
+        SELECT *, status = 'abstained' AS unanswered,
+               status = 'unavailable' AND NOT quotes AS model_failed,
+               (status = 'done' OR quotes) AND COALESCE(is_low, false) AS low_confidence,
                COALESCE(feedback = 'not_useful', false) AS not_useful,
                is_stale AS stale
         FROM answers
@@ -68,6 +70,7 @@ _WEEKS = text(
     + """
     SELECT CAST(date_trunc('week', created_at) AS date) AS week, count(*) AS answers,
            count(*) FILTER (WHERE unanswered) AS unanswered,
+           count(*) FILTER (WHERE model_failed) AS model_failed,
            count(*) FILTER (WHERE low_confidence) AS low_confidence,
            count(*) FILTER (WHERE not_useful) AS not_useful,
            count(*) FILTER (WHERE stale) AS stale
@@ -77,17 +80,18 @@ _WEEKS = text(
 _QUESTIONS = text(
     ANSWERS
     + """
-    SELECT f.id, f.created_at, f.question, f.unanswered, f.low_confidence, f.not_useful, f.stale,
-           f.feedback_reason AS reason,
+    SELECT f.id, f.created_at, f.question, f.unanswered, f.model_failed, f.low_confidence,
+           f.not_useful, f.stale, f.feedback_reason AS reason,
            COALESCE(CAST(f.retrieval ->> 'enabled_count' AS integer), 0) AS enabled_count,
            COALESCE(CAST(f.retrieval ->> 'document_count' AS integer), 0) AS document_count,
            COALESCE(f.sources, '[]') AS sources,
            e.message_id IS NOT NULL AS is_kept
     FROM flagged f LEFT JOIN evaluation_questions e ON e.message_id = f.id
     WHERE f.question IS NOT NULL
-      AND CASE :problem WHEN 'unanswered' THEN unanswered WHEN 'low_confidence' THEN low_confidence
+      AND CASE :problem WHEN 'unanswered' THEN unanswered WHEN 'model_failed' THEN model_failed
+               WHEN 'low_confidence' THEN low_confidence
                WHEN 'not_useful' THEN not_useful WHEN 'stale' THEN stale
-               ELSE unanswered OR low_confidence OR not_useful OR stale END
+               ELSE unanswered OR model_failed OR low_confidence OR not_useful OR stale END
       AND (CAST(:message_id AS uuid) IS NULL OR f.id = :message_id)
     ORDER BY f.created_at DESC, f.id LIMIT :limit
     """
@@ -107,11 +111,18 @@ _DOCUMENTS = text(
 _KEPT = text(
     """
     SELECT e.message_id, e.question, e.gold, e.created_at,
+           ARRAY(SELECT q.content FROM messages q
+                 WHERE q.conversation_id = a.conversation_id AND q.role = 'user'
+                   AND q.position < a.position AND q.content <> e.question
+                   AND (q.superseded_at IS NULL OR q.superseded_at > a.created_at)
+                   AND a.retrieval ->> 'search_query' <> e.question
+                 ORDER BY q.position) AS after,
            ARRAY(SELECT DISTINCT c.document_id FROM citations c
                  JOIN documents d ON d.id = c.document_id
                  WHERE c.message_id = e.message_id AND d.deleted_at IS NULL
                    AND d.purged_at IS NULL) AS document_ids
-    FROM evaluation_questions e ORDER BY e.created_at, e.message_id
+    FROM evaluation_questions e JOIN messages a ON a.id = e.message_id
+    ORDER BY e.created_at, e.message_id
     """
 )
 
@@ -123,6 +134,7 @@ class Week:
     week: date
     answers: int
     unanswered: int
+    model_failed: int
     low_confidence: int
     not_useful: int
     stale: int
@@ -148,6 +160,7 @@ class ReportedQuestion:
     created_at: datetime
     question: str
     unanswered: bool
+    model_failed: bool
     low_confidence: bool
     not_useful: bool
     stale: bool
@@ -170,11 +183,13 @@ class CitedDocument:
 
 @dataclass(frozen=True, slots=True)
 class SavedQuestion:
-    """A question of the evaluation set: without `gold` the documents do not answer it."""
+    """A question of the evaluation set: without `gold` the documents do not answer it. A follow-up
+    comes `after` the earlier questions of its conversation."""
 
     message_id: UUID
     question: str
     gold: Sequence[str]
+    after: Sequence[str]
     created_at: datetime
     document_ids: Sequence[UUID]
 

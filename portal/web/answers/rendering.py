@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from flask import Flask, get_template_attribute
-from flask_babel import gettext
+from flask_babel import format_decimal, gettext
 from markupsafe import Markup
 
 from portal.domain.answering import Outcome, SentenceSupport
@@ -18,10 +18,13 @@ from portal.domain.conversations import (
     FeedbackReason,
     Message,
     MessageStatus,
+    Replay,
     Role,
     SourceState,
 )
+from portal.domain.search.degraded import ANSWER_CUT_OFF, PARTLY_READ
 from portal.errors import N_
+from portal.services.answers.drafts import READ_OF
 from portal.services.answers.exporting import answer_with_sources
 from portal.services.answers.writers import EXTRACTIVE
 from portal.web.answers.html import to_html
@@ -90,7 +93,8 @@ def changed_count(message: Message) -> int:
 
 def judged(message: Message) -> tuple[SentenceSupport, ...]:
     """Return the sentences that can be compared with their sources: complete ones with letters."""
-    content, is_cut = message.content, message.status is MessageStatus.STOPPED
+    content, degraded = message.content, message.replay.degraded if message.replay else ()
+    is_cut = message.status is MessageStatus.STOPPED or ANSWER_CUT_OFF in degraded
     end = len(content.rstrip()) - is_cut
     return tuple(
         sentence
@@ -106,7 +110,23 @@ def outcome_of(message: Message) -> str | None:
 
 def shows_chunks(message: Message) -> bool:
     """Return whether the chunks that were found are shown below an answer."""
-    return message.status in SHOWS_CHUNKS and outcome_of(message) != Outcome.REPLY
+    has_answered = outcome_of(message) in {Outcome.REPLY, Outcome.QUOTED}
+    return message.status in SHOWS_CHUNKS and not has_answered
+
+
+def quotes_instead(message: Message) -> bool:
+    """Return whether an answer quotes the documents because the language model failed."""
+    return message.status is MessageStatus.UNAVAILABLE and outcome_of(message) is not None
+
+
+def answer_notices(replay: Replay) -> list[str]:
+    """Return a sentence for each thing that the search or the answer lacks."""
+    notices = degraded_notices([one for one in replay.degraded if one != PARTLY_READ])
+    if PARTLY_READ in replay.degraded:
+        read, total = replay.extra[READ_OF]
+        words = {"read": format_decimal(read), "total": format_decimal(total)}
+        notices.append(gettext("Read the first %(read)s of %(total)s passages.", **words))
+    return notices
 
 
 def lacks_documents(message: Message) -> bool:
@@ -178,7 +198,8 @@ def _globals() -> dict[str, Any]:
         "lacks_documents": lacks_documents,
         "state_word": lambda state: gettext(STATE_WORDS[state]),
         "state_icon": STATE_ICONS.__getitem__,
-        "degraded_notices": degraded_notices,
+        "quotes_instead": quotes_instead,
+        "answer_notices": answer_notices,
     }
 
 

@@ -30,6 +30,7 @@ from portal.domain.conversations import (
     ConversationSummary,
     Message,
     SearchedAgain,
+    TextDiscarded,
     TextWritten,
 )
 from portal.errors import PortalError
@@ -68,6 +69,10 @@ class _Writer:
     def written(self, event: AnswerEvent) -> Iterator[str]:
         if isinstance(event, TextWritten):
             yield self._wrote(event.pieces)
+        elif isinstance(event, TextDiscarded):
+            # What comes next is rendered as a whole, in place of the text on the page.
+            self._content, self._markers, self._rendered_at = "", set(), 0.0
+            yield _event("html", html="")
         elif isinstance(event, AnswerPending):
             yield NOTHING_NEW
         elif isinstance(event, AnswerBegun):

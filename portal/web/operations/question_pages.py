@@ -22,6 +22,7 @@ blueprint = PageBlueprint(
 
 PROBLEM_WORDS = {
     Problem.UNANSWERED: N_("No answer"),
+    Problem.MODEL_FAILED: N_("Model failed"),
     Problem.LOW_CONFIDENCE: N_("Low confidence"),
     Problem.NOT_USEFUL: N_("Not helpful"),
     Problem.STALE: N_("Sources have changed"),

@@ -11,6 +11,7 @@ from flask_babel import format_decimal, gettext
 
 from portal.domain.search import Fusion, SearchMode, SearchOutcome
 from portal.domain.search.degraded import (
+    ANSWER_CUT_OFF,
     KEYWORD_INCOMPLETE,
     KEYWORD_UNAVAILABLE,
     MODEL_NOT_INDEXED,
@@ -21,6 +22,9 @@ from portal.domain.search.degraded import (
 from portal.errors import N_
 
 DEGRADED_WORDS = {
+    ANSWER_CUT_OFF: N_(
+        "The answer is cut off at the model's limit of length. Ask about one part of it."
+    ),
     KEYWORD_UNAVAILABLE: N_(
         "Keyword search is not available on this server. These are semantic results only."
     ),

@@ -75,12 +75,15 @@ Step = str | Pause | Until | Die | Hangup | Raw | Call | Status | Whole
 @dataclass
 class FakeChat:
     """Plays one of `scripts` per request and repeats the last one. `requests` are (headers, body).
-    `models` is the response to requests for the list of models, whose headers are in `listings`.
+    `models` is the response to requests for the list of models, whole or in pieces, whose headers
+    are in `listings`.
     `active` counts requests being answered, `left` those that the reader left before the end."""
 
     scripts: list[Sequence[Step]]
     requests: list[tuple[dict[str, str], dict[str, Any]]] = field(default_factory=list)
-    models: Status = field(default_factory=lambda: Status(200, {"data": []}))
+    models: Status | Sequence[Raw | Pause] = field(
+        default_factory=lambda: Status(200, {"data": []})
+    )
     listings: list[dict[str, str]] = field(default_factory=list)
     left: int = 0
     active: int = 0
@@ -115,7 +118,17 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.chat.listings.append(dict(self.headers))
-        self._answer_whole(self.chat.models)
+        if isinstance(self.chat.models, Status):
+            self._answer_whole(self.chat.models)
+            return
+        self.send_response(200)
+        self.end_headers()
+        with suppress(OSError):
+            for step in self.chat.models:
+                if isinstance(step, Raw):
+                    self._send(step.content)
+                else:
+                    self._wait(step.seconds)
 
     def _play(self, script: Sequence[Step]) -> None:
         if script and isinstance(script[0], Status | Whole):

@@ -17,6 +17,7 @@ from portal.domain.answering import (
     Heartbeat,
     SearchCall,
     TextDelta,
+    Truncated,
 )
 from portal.domain.conversations import (
     AnswerBegun,
@@ -25,6 +26,7 @@ from portal.domain.conversations import (
     MessageStatus,
     Role,
     SearchedAgain,
+    TextDiscarded,
     TextWritten,
 )
 from portal.domain.documents import Visibility
@@ -287,21 +289,42 @@ def test_smallest_budget_still_holds_the_best_chunk(portal: Portal, talk) -> Non
     assert len(answer.citations) == 1
 
 
-@pytest.mark.parametrize("broken_after", [[], ["Fifteen days [1]"]])
+@pytest.mark.parametrize("broken_after", [[], ["It is `said", " that five hundred [2] ["]])
 def test_failing_endpoint_leaves_the_hits(portal: Portal, talk, broken_after: list) -> None:
     failure = ChatUnavailable(reason="it is down")
     services = saying(portal.services, [*broken_after, failure])
     answer = ask(services, portal.admin, talk, QUESTION)
     assert answer.status is MessageStatus.UNAVAILABLE
-    if broken_after:
-        assert answer.content == "".join(broken_after)
-    else:  # The documents are quoted instead.
-        assert "> Employees may take fifteen days of annual leave. [1]" in answer.content
-        assert answer.citations[0].was_cited
-    assert {one.title for one in answer.citations} >= {"Leave policy"}
+    # The documents are quoted instead.
+    assert "> Employees may take fifteen days of annual leave. [1]" in answer.content
+    assert "five hundred" not in answer.content
+    assert [one.title for one in answer.citations if one.was_cited] == ["Leave policy"]
     assert answer.replay
+    assert (answer.replay.chat_provider, answer.replay.chat_model) == ("extractive", "extractive")
+    assert answer.replay.extra["failed_model"] == "scripted-1"
     assert answer.replay.extra["failure"]["code"] == "chat_unavailable"
     assert services.answer_slots.taken == 0
+
+
+def test_text_of_a_failed_model_is_kept_where_nothing_can_be_quoted(portal: Portal, talk) -> None:
+    services = saying(portal.services, ["Count Zepp", ChatUnavailable(reason="it is down")])
+    events = list(answering.ask(services, portal.admin, talk, "Who invented the zeppelin?"))
+    answer = answer_of(events)
+    assert (answer.status, answer.content) == (MessageStatus.UNAVAILABLE, "Count Zepp")
+    assert not any(isinstance(event, TextDiscarded) for event in events)
+    assert answer.replay
+    assert answer.replay.chat_model == "scripted-1"
+
+
+def test_answer_cut_off_by_the_limit_of_tokens_says_so(portal: Portal, talk) -> None:
+    services = saying(portal.services, ["Fifteen days [1]. Unused [1", Truncated()])
+    answer = ask(services, portal.admin, talk, QUESTION)
+    assert (answer.status, answer.content.strip()) == (
+        MessageStatus.DONE,
+        "Fifteen days [1]. Unused",
+    )
+    assert answer.replay
+    assert answer.replay.degraded == ("answer_cut_off",)
 
 
 @pytest.mark.parametrize("script", [[ValueError("a fault of the provider")], [], "   "])

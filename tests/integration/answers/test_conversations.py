@@ -106,7 +106,7 @@ def test_stream_has_the_events_of_the_contract(
     assert stored[1] == done
 
 
-def test_stream_that_fails_ends_in_one_error_with_the_hits(
+def test_stream_that_fails_is_replaced_by_quotations_and_ends_in_one_error(
     client_saying: Callable[..., FlaskClient], portal: Portal
 ) -> None:
     portal.add(LEAVE, title="Leave policy")
@@ -119,10 +119,16 @@ def test_stream_that_fails_ends_in_one_error_with_the_hits(
     error = events[-1][1]
     assert error["code"] == "chat_unavailable"
     assert "down" in error["message"]
-    assert [one["title"] for one in error["answer"]["consulted"]] == ["Leave policy"]
+    names = [name for name, _ in events]
+    last = events[names.index("discard") :]
+    content = "".join(data["text"] for name, data in last if name == "delta")
+    assert content == error["answer"]["content"]
+    assert "Fif" not in content
+    assert error["answer"]["replay"]["chat_provider"] == "extractive"
+    assert [one["title"] for one in error["answer"]["citations"]] == ["Leave policy"]
     body = post(client, portal, path, content=QUESTION).json
     assert (body["status"], body["error"]["code"]) == ("unavailable", "chat_unavailable")
-    assert [one["title"] for one in body["consulted"]] == ["Leave policy"]
+    assert [one["title"] for one in body["citations"]] == ["Leave policy"]
 
 
 def test_refusals_come_before_the_stream(

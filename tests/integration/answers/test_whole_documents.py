@@ -106,3 +106,37 @@ def test_outline_is_shown_where_the_model_fails_on_a_part(portal: Portal) -> Non
     answer = answer_to(portal, services, "Summarize lighthouse")
     assert answer.status is MessageStatus.UNAVAILABLE
     assert "Rule 1 concerns the lighthouse." in answer.content
+
+
+def test_long_document_read_in_part_says_how_much_was_read(portal: Portal) -> None:
+    chapters = "\n\n".join(f"## Rule {n}\n\n" + "Keepers write reports. " * 60 for n in range(80))
+    portal.add(chapters, name="lighthouse.md")
+    answer = answer_to(portal, saying(portal.services, "It says so [1]."), "Summarize lighthouse")
+    assert answer.replay
+    assert answer.replay.degraded == ("partly_read",)
+    read, total = answer.replay.extra["read_of"]
+    assert read == 60 < total
+
+
+def test_outline_of_a_long_document_says_how_much_it_covers(portal: Portal) -> None:
+    rules = (
+        f"## Rule {n}\n\nRule {n} concerns the lighthouse. " + "Well. " * 150 for n in range(30)
+    )
+    portal.add("\n\n".join(rules), name="lighthouse.md")
+    answer = answer_to(portal, portal.services, "Summarize lighthouse")
+    assert answer.replay
+    read, total = answer.replay.extra["read_of"]
+    assert read < total
+    last = max(int(number) for number in re.findall(r"Rule (\d+) concerns", answer.content))
+    cited = [one for one in answer.citations if one.was_cited]
+    assert len(cited) == last + 1 < 30
+
+
+def test_outline_in_place_of_a_failed_model_does_not_say_that_there_is_none(
+    portal: Portal,
+) -> None:
+    portal.add(LONG, name="lighthouse.md")
+    services = saying(portal.services, [ChatUnavailable(reason="it is down")])
+    answer = answer_to(portal, services, "Summarize lighthouse")
+    assert "Not a summary, but the outline" in answer.content
+    assert "only quotes" not in answer.content

@@ -273,3 +273,57 @@ def test_loading_models_does_not_restore_a_disconnected_endpoint(
     with pytest.raises(NotFound):
         writers.load_models(portal.services, portal.admin)
     assert "qwen3:8b" not in get(client, portal)
+
+
+def test_new_key_for_the_address_of_the_model_in_use_applies_at_once(
+    client: FlaskClient, portal: Portal, endpoint: FakeChat
+) -> None:
+    portal.add(LEAVE)
+    connect(client, portal, endpoint)
+    post(client, portal, "/writer", model="gemma3")
+    connect(client, portal, endpoint, key="sk-new-9876543210")
+    assert answer(portal).status == "done"
+    assert endpoint.requests[-1][0]["Authorization"] == "Bearer sk-new-9876543210"
+
+
+def test_page_shows_where_questions_are_sent_while_another_endpoint_is_connected(
+    client: FlaskClient, portal: Portal, endpoint: FakeChat
+) -> None:
+    connect(client, portal, endpoint)
+    post(client, portal, "/writer", model="gemma3")
+    page = get(client, portal)
+    assert f"sent to {endpoint.url}." in page
+    assert 'data-testid="writer-elsewhere"' not in page
+    with fake_chat() as other:
+        other.models = endpoint.models
+        connect(client, portal, other)
+        page = get(client, portal)
+    assert f"sent to {endpoint.url}." in page
+    assert f"This is not the connected endpoint, {other.url}." in page
+
+
+def test_trial_does_not_show_a_key_that_the_endpoint_repeats(
+    client: FlaskClient, portal: Portal, endpoint: FakeChat
+) -> None:
+    endpoint.scripts[:] = [["Your key is ", KEY[:8], KEY[8:], "."]]
+    connect(client, portal, endpoint)
+    page = post(client, portal, "/test", model="gemma3")[1]
+    assert "Your key is …." in page
+    assert KEY not in page
+
+
+def test_answer_that_quotes_instead_is_named_as_such(
+    client: FlaskClient, portal: Portal, endpoint: FakeChat
+) -> None:
+    portal.add(LEAVE)
+    endpoint.scripts[:] = [["A month", Hangup()]]
+    connect(client, portal, endpoint)
+    post(client, portal, "/writer", model="gemma3")
+    page = get(client, portal, f"/chat/{answer(portal).conversation_id}")
+    assert f'data-testid="answer-writer">{QUOTES}' in page
+    assert "The documents are quoted instead:" in page
+    assert "Answer unavailable." not in page
+    assert "A month" not in page
+    # The failure still counts for the model.
+    uses = get(client, portal).split('data-testid="writer-uses"')[1]
+    assert "<td>gemma3</td>" in uses

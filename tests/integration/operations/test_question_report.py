@@ -15,6 +15,7 @@ from portal.domain.answering import Abstained
 from portal.domain.conversations import Feedback, FeedbackReason, Message
 from portal.domain.documents import DocumentSummary
 from portal.domain.people import User
+from portal.errors import ChatUnavailable
 from portal.services.answers import conversations
 from portal.services.documents import library
 from portal.services.operations.reports import overview, question_report
@@ -91,12 +92,29 @@ def test_each_problem_has_its_questions_and_good_answers_none(portal: Portal, do
     }
     assert found == {
         Problem.UNANSWERED: [none.id],
+        Problem.MODEL_FAILED: [],
         Problem.LOW_CONFIDENCE: [low.id],
         Problem.NOT_USEFUL: [bad.id],
         Problem.STALE: [],
     }
     week = report(portal).weeks[0]
     assert (week.answers, week.unanswered, week.low_confidence, week.not_useful) == (4, 1, 1, 1)
+
+
+def test_failures_of_the_model_are_not_missing_documents(
+    client: FlaskClient, portal: Portal, document
+) -> None:
+    down = ChatUnavailable(reason="it is down")
+    quoted = answered(portal, [down])
+    make_sure(portal, quoted)
+    failed = answered(portal, ["Half", down], "Who waters the plants?")
+    assert report(portal, Problem.UNANSWERED).questions == []
+    [found] = report(portal).questions
+    assert (found.id, found.model_failed) == (failed.id, True)
+    page = get(client, portal, f"{PAGE}?problem=model_failed")
+    row = page.split('data-testid="reported-question"')[1].split("</li>")[0]
+    assert 'href="/admin/answers"' in row
+    assert "Upload a document" not in row
 
 
 def test_changed_sources_are_reported(portal: Portal, document) -> None:
@@ -208,3 +226,19 @@ def test_answers_that_need_no_attention_cannot_be_kept(
     for message_id in (good.id, uuid4()):
         answer = client.post(f"{PAGE}/{message_id}/keep", headers=portal.headers())
         assert answer.status_code == 404
+
+
+def test_follow_up_is_exported_after_what_it_follows(
+    client: FlaskClient, portal: Portal, document, tmp_path: Path
+) -> None:
+    services = saying(portal.services, "Fifteen [1].", "How many days for interns?", "Four [1].")
+    conversation = conversations.create(services, asker(portal))
+    ask(services, asker(portal), conversation.id, QUESTION)
+    follow_up = ask(services, asker(portal), conversation.id, "and for interns?")
+    judge(portal, follow_up)
+    path = f"{PAGE}/{follow_up.id}/keep"
+    client.post(path, headers=portal.headers(), data={"gold": "four"})
+    file = client.get(f"{PAGE}/evaluation-set.zip", headers=portal.headers())
+    zipfile.ZipFile(io.BytesIO(file.data)).extractall(tmp_path)
+    [question] = answer_sets.load(tmp_path).questions
+    assert (question.text, question.after) == ("and for interns?", (QUESTION,))

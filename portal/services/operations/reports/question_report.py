@@ -34,6 +34,7 @@ class Problem(StrEnum):
     """The reason why an answer needs attention."""
 
     UNANSWERED = "unanswered"
+    MODEL_FAILED = "model_failed"
     LOW_CONFIDENCE = "low_confidence"
     NOT_USEFUL = "not_useful"
     STALE = "stale"
@@ -105,6 +106,7 @@ def export(services: Services, user: User) -> IO[bytes]:
 def _line(kept: SavedQuestion) -> str:
     values = {"id": str(kept.message_id), "kind": "fact", "question": kept.question}
     row = values | ({"gold": list(kept.gold)} if kept.gold else {"kind": "absent"})
+    row |= {"after": list(kept.after)} if kept.after else {}
     return json.dumps(row, ensure_ascii=False) + "\n"
 
 

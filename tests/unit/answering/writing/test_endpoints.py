@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from portal.answering.writing import endpoints
 from portal.answering.writing.endpoints import check_address, list_models
-from portal.errors import ChatUnavailable, InvalidInput
+from portal.errors import ChatUnavailable, EndpointUnreachable, InvalidInput
+from tests.factories.servers.chat import Pause, Raw, fake_chat
 
 
 @pytest.mark.parametrize(
@@ -33,3 +37,14 @@ def test_loopback_address_is_accepted() -> None:
 def test_name_that_cannot_be_a_host_is_unavailable() -> None:
     with pytest.raises(ChatUnavailable, match="Could not reach http://"):
         list_models("http://-ü.com/v1", None)
+
+
+def test_model_list_has_one_time_limit_for_all_of_its_pieces(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(endpoints, "_TIMEOUT_S", 0.5)
+    listed = json.dumps({"data": [{"id": "gemma3"}]}).encode()
+    with fake_chat() as chat:
+        chat.models = [step for byte in listed for step in (Raw(bytes([byte])), Pause(0.1))]
+        with pytest.raises(EndpointUnreachable):
+            list_models(chat.url, None)

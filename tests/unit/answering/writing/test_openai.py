@@ -10,7 +10,7 @@ import pytest
 
 from portal.answering.markers import MarkerStream
 from portal.answering.writing.openai import HEARTBEAT_S, OpenAIChatModel
-from portal.domain.answering import ChatRequest, Heartbeat, SearchCall, TextDelta, Turn
+from portal.domain.answering import ChatRequest, Heartbeat, SearchCall, TextDelta, Truncated, Turn
 from portal.errors import ChatUnavailable
 from tests.factories.servers.chat import (
     Call,
@@ -285,6 +285,43 @@ def test_reasoning_counts_as_a_sign_of_life(model):
     with fake_chat([Raw(thought), Pause(3), "Done."]) as chat:
         events = list(model(chat, first_token_timeout_s=2).stream(request()))
         assert text_of(events) == "Done."
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        ["<think>Let me see. [1]</think>\n\nDone."],
+        ["\n<th", "ink>Let me ", "see.</thi", "nk>", "\n\n", "Done", "."],
+        ["<think>", "</think>", "<think>Or not.</think>Done."],
+    ],
+)
+def test_reasoning_within_the_text_is_not_shown(model, pieces):
+    with fake_chat(pieces) as chat:
+        assert text_of(model(chat).stream(request())) == "Done."
+
+
+@pytest.mark.parametrize("pieces", [["<", "b> is bold"], ["See <think>", "x</think>"]])
+def test_other_text_in_angle_brackets_is_kept(model, pieces):
+    with fake_chat(pieces) as chat:
+        assert text_of(model(chat).stream(request())) == "".join(pieces)
+
+
+def test_endpoint_that_falls_silent_within_an_answer_is_abandoned(model):
+    with fake_chat(["Half an ", Pause()]) as chat:
+        got = []
+        with pytest.raises(ChatUnavailable, match=r"fell silent for 0\.5 seconds"):
+            read_into(
+                got,
+                model(chat, first_token_timeout_s=0.5, max_silence_s=0.1).stream(request()),
+            )
+        assert text_of(got) == "Half an "
+
+
+def test_answer_that_reaches_the_limit_of_tokens_is_truncated(model):
+    end = b'data: {"choices": [{"delta": {}, "finish_reason": "length"}]}\n\ndata: [DONE]\n\n'
+    with fake_chat(["Half an ", Raw(end)]) as chat:
+        events = [one for one in model(chat).stream(request()) if one != Heartbeat()]
+        assert events == [TextDelta("Half an "), Truncated()]
 
 
 def test_no_thread_is_left_behind():

@@ -20,7 +20,7 @@ _WORDS = {
         "en": "The documents mention this, but do not say what you asked.",
     },
     "nothing": {
-        "zh": "在选用的文档中没有找到与此相关的内容。",
+        "zh": "在已启用的文档中没有找到与此相关的内容。",
         "en": "Nothing about this was found in the documents in use.",
     },
     "nearest": {

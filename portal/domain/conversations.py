@@ -152,6 +152,13 @@ class Message:
     feedback_reason: FeedbackReason | None = None
     scope: NamedScope | None = None
 
+    @property
+    def quotes_instead(self) -> bool:
+        """Return whether an answer quotes the documents because the language model failed."""
+        # Only quotations have an outcome.
+        has_outcome = self.replay is not None and self.replay.extra.get("outcome") is not None
+        return self.status is MessageStatus.UNAVAILABLE and has_outcome
+
 
 @dataclass(frozen=True, slots=True)
 class Reader:

@@ -35,7 +35,8 @@ _HIDDEN_TAGS = frozenset({
     "annotation", "annotation-xml",
 })  # fmt: skip
 _NOT_DISPLAYED = re.compile(r"display\s*:\s*none", re.IGNORECASE)
-_HIDDEN_STYLE = re.compile(rf"{_NOT_DISPLAYED.pattern}|visibility\s*:\s*hidden", re.IGNORECASE)
+_INVISIBLE = re.compile(r"visibility\s*:\s*hidden", re.IGNORECASE)
+_HIDDEN_STYLE = re.compile(f"{_NOT_DISPLAYED.pattern}|{_INVISIBLE.pattern}", re.IGNORECASE)
 # Classes that frameworks hide, and the navigation and line numbers of common generators.
 _HIDDEN_CLASS = re.compile(
     r"""(?:^|\s)(?:sr-only|visually-?hidden|screen-reader-text|skip-link|headerlink|linenos?
@@ -162,7 +163,8 @@ def _hidden_style(
 ) -> re.Pattern[str]:
     """Return the pattern of styles that hide. Invisible text counts as visible if it is over a
     third of the page: some pages, such as WeChat's, are invisible until a script has run."""
-    if not re.search("visibility", html, re.IGNORECASE):
+    # Otherwise both patterns match the same, and the page need not be walked twice more.
+    if not _INVISIBLE.search(html):
         return _HIDDEN_STYLE
     length, visible_length = (
         sum(len(value.strip()) for kind, value in _events(root, around, style) if kind == "text")

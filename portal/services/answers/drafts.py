@@ -156,9 +156,11 @@ class AnswerDraft:
 
     def note_read(self, chat: ChatModel, request: ChatRequest, total: int) -> None:
         """Record how much `chat` reads of whole documents with `total` chunks, if not all."""
+        if not request.is_outline:
+            return
         sources = request.sources
         read = outlined_count(sources) if chat.only_quotes else len(sources)
-        if request.is_outline and read < total:
+        if read < total:
             self._note(**{READ_OF: (read, total)})
             self._degrade(PARTLY_READ)
 

@@ -140,10 +140,7 @@ def _message(message: Message, words: dict[str, str]) -> Iterator[str]:
 
 def _unfinished(message: Message, words: dict[str, str]) -> str:
     """Return why an answer is not the whole text of a model."""
-    # Only quotations have an outcome.
-    quotes = message.replay is not None and "outcome" in message.replay.extra
-    is_quoted = message.status is MessageStatus.UNAVAILABLE and quotes
-    return words["quoted" if is_quoted else message.status.value]
+    return words["quoted" if message.quotes_instead else message.status.value]
 
 
 def _sources(message: Message) -> tuple[str, Sequence[Citation]]:

@@ -176,7 +176,8 @@ def _search_and_read(
         config = dynamic_config.read(session, services.settings.search)
         model = registry.find_active(session)
         read = _in_full(outlined, stored)
-        chunk_count = source_store.count_chunks(session, {one.document_id for one in read})
+        documents = {one.document_id for one in read}
+        chunk_count = source_store.count_chunks(session, documents) if documents else 0
     method = outcomes[0].search_method if outcomes else SearchMode.HYBRID
     retrieved = Retrieved(
         sources=read if outlined else sources_of(hits, stored, after=0),

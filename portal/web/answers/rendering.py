@@ -114,11 +114,6 @@ def shows_chunks(message: Message) -> bool:
     return message.status in SHOWS_CHUNKS and not has_answered
 
 
-def quotes_instead(message: Message) -> bool:
-    """Return whether an answer quotes the documents because the language model failed."""
-    return message.status is MessageStatus.UNAVAILABLE and outcome_of(message) is not None
-
-
 def answer_notices(replay: Replay) -> list[str]:
     """Return a sentence for each thing that the search or the answer lacks."""
     notices = degraded_notices([one for one in replay.degraded if one != PARTLY_READ])
@@ -198,7 +193,6 @@ def _globals() -> dict[str, Any]:
         "lacks_documents": lacks_documents,
         "state_word": lambda state: gettext(STATE_WORDS[state]),
         "state_icon": STATE_ICONS.__getitem__,
-        "quotes_instead": quotes_instead,
         "answer_notices": answer_notices,
     }
 

@@ -6,7 +6,9 @@ import asyncio
 import ipaddress
 import json
 import socket
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,6 +18,7 @@ import httpx
 from portal.domain.addresses import plain_address
 from portal.domain.openai_protocol import DEFAULT_API_BASE, authorization
 from portal.errors import ChatUnavailable, EndpointUnreachable, InvalidInput
+from portal.event_loop import EventLoop
 from portal.settings.base import http_address
 
 _TIMEOUT_S = 5.0
@@ -68,21 +71,23 @@ def list_models(api_base: str, api_key: str | None) -> tuple[str, ...]:
     message contains neither the key nor the endpoint's response."""
     headers = authorization(api_key or "")
     try:
-        body = asyncio.run(_download(f"{api_base}/models", headers))
-        return _names(json.loads(body))
+        # In a loop of its own: the caller's thread may run one already.
+        with closing(EventLoop("models", partial(httpx.AsyncClient, headers=headers))) as requests:
+            loop, client = requests.running()
+            download = _download(client, f"{api_base}/models")
+            return _names(json.loads(asyncio.run_coroutine_threadsafe(download, loop).result()))
     except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
         raise EndpointUnreachable(address=api_base) from error
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ChatUnavailable("its endpoint sends no list of models") from error
 
 
-async def _download(address: str, headers: dict[str, str]) -> bytes:
+async def _download(client: httpx.AsyncClient, address: str) -> bytes:
     body = bytearray()
     # httpx limits each read, which a slow server could repeat for ever.
     async with (
         asyncio.timeout(_TIMEOUT_S),
-        httpx.AsyncClient(timeout=_TIMEOUT_S) as client,
-        client.stream("GET", address, headers=headers) as response,
+        client.stream("GET", address, timeout=_TIMEOUT_S) as response,
     ):
         if response.status_code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             raise ChatUnavailable(

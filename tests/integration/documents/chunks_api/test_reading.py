@@ -17,8 +17,8 @@ from tests.integration.documents.chunks_api.conftest import Api, assert_envelope
 def test_chunk_response_has_every_field(api: Api, document: DocumentSummary) -> None:
     first = api.get().json["data"]["chunks"][0]
     assert set(first) == {
-        "id", "job_id", "document_id", "chunk_index", "content", "metadata", "page", "heading",
-        "created_at", "has_embedding",
+        "id", "job_id", "document_id", "chunk_index", "content", "context", "metadata", "page",
+        "heading", "created_at", "has_embedding",
     }  # fmt: skip
     assert first["job_id"] == str(document.job_id)
     assert first["document_id"] == str(document.id)

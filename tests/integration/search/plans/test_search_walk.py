@@ -104,7 +104,7 @@ def test_parallel_legs_find_the_same_as_sequential_ones(
 
     monkeypatch.setattr(finding, "find_offers", note)
     monkeypatch.setattr(store_session, "_lacks_cores", lambda: False)
-    monkeypatch.setattr(services.database._primary, "spare", Semaphore(1))
+    monkeypatch.setattr(services.database._primary, "spare_slots", Semaphore(1))
     for least in (0, 1_000_000):
         monkeypatch.setattr(finding, "_MIN_SIDE_BY_SIDE", least)
         found.append(engine.search(services, handbook.admin, SearchRequest(QUERY)))

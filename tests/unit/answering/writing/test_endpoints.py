@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from portal.answering.writing import endpoints
 from portal.answering.writing.endpoints import check_address, list_models
 from portal.errors import ChatUnavailable, EndpointUnreachable, InvalidInput
-from tests.factories.servers.chat import Pause, Raw, fake_chat
+from tests.factories.servers.chat import Pause, Raw, Status, fake_chat
 
 
 @pytest.mark.parametrize(
@@ -48,3 +49,12 @@ def test_model_list_has_one_time_limit_for_all_of_its_pieces(
         chat.models = [step for byte in listed for step in (Raw(bytes([byte])), Pause(0.1))]
         with pytest.raises(EndpointUnreachable):
             list_models(chat.url, None)
+
+
+def test_models_are_listed_from_a_thread_that_runs_an_event_loop() -> None:
+    async def listed() -> tuple[str, ...]:
+        return list_models(chat.url, None)
+
+    with fake_chat() as chat:
+        chat.models = Status(200, {"data": [{"id": "gemma3"}]})
+        assert asyncio.run(listed()) == ("gemma3",)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import groupby
 
 import rjieba
 
@@ -74,9 +73,6 @@ _DATE = re.compile(
     rf"|(?<![\d.])(?P<d2>{_DAY})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<m2>{_MONTH})(?!(?<=may)\s+(?:be|not|only|also|have)\b)"
     rf"|(?P<m3>{_MONTH})\.?\s+(?P<d3>{_DAY})(?!\d)(?:st|nd|rd|th)?",
     re.IGNORECASE,
-)
-_BEFORE_NAME = re.compile(
-    r"\s*(?:\b(?:of|for|in|about)\s+)?(?:\b(?:the|our|this|that|an?)\s+)?\Z", re.IGNORECASE
 )
 # "Hi, …" and 请问 before a question: the model that reads statements was not trained on these.
 _GREETING = re.compile(
@@ -194,19 +190,6 @@ def content_words(question: str) -> tuple[Word, ...]:
             found.append(Word(term, text, start, end))
         end_before = end
     return tuple(sorted(found, key=lambda word: word.start))
-
-
-def without_name(question: str, words: Sequence[Word], is_named: Sequence[bool]) -> str:
-    """Return a question without the longest run of words that a title has: below the title, "who
-    wrote the runbook?" becomes "who wrote it?". A question without other words stays."""
-    runs = [list(run) for named, run in groupby(range(len(words)), lambda p: is_named[p]) if named]
-    run = max(runs, key=len, default=[])
-    if not run or len(run) == len(words):
-        return question
-    before, after = question[: words[run[0]].start], question[words[run[-1]].end :]
-    if is_han(words[run[0]].text):
-        return before + after.removeprefix("的")
-    return f"{_BEFORE_NAME.sub('', before)} it{after}"
 
 
 def without_greeting(question: str) -> str:

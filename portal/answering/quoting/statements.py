@@ -108,11 +108,6 @@ class _Item(NamedTuple):
         return self.marker != other.marker and other.label.endswith(INTRODUCES)
 
 
-def is_label(text: str) -> bool:
-    """Return whether a text is a line such as "Author: Anna Berg" or "- 主持：林晓岚"."""
-    return len(text) <= _MAX_LABEL_CHARACTERS and _LABEL.match(text) is not None
-
-
 def statements(source: Source) -> list[Statement]:
     """Return the statements of a source, in order."""
     return list(_Reader(source).read())

@@ -11,20 +11,13 @@ from portal.answering.quoting.questions import find_dates
 from portal.answering.quoting.rules.contacts import is_of_another_person
 from portal.answering.quoting.rules.events import OF_LIFE, has_another_event
 from portal.answering.quoting.rules.groups.named import names_others
-from portal.answering.quoting.rules.kinds import ANY_TEXT, Wanted
+from portal.answering.quoting.rules.kinds import Wanted
 from portal.answering.quoting.rules.negation import denies, is_denial, says_denied
 from portal.answering.quoting.rules.titles import is_qualified
 from portal.text.characters.folding import fold
 
-# "Who sent the notice?" is answered by a mail header.
-_ASKS_OF_MAIL = re.compile(
-    r"\b(?:e-?mails?|mails?|letters?|messages?|sent|sends?|wrote|writ\w+|announc\w+|from whom)\b"
-    r"|邮件|来信|发[的出送给布]|寄|谁发|通知",
-    re.IGNORECASE,
-)
-_MAIL_PEOPLE = re.compile(r"(?:from|to|cc|发件人|收件人|抄送)[:：]", re.IGNORECASE)
 _MAIL_HEADER = re.compile(
-    rf"{_MAIL_PEOPLE.pattern}|(?:sent|date|发送时间|日期)[:：]", re.IGNORECASE
+    r"(?:from|to|cc|sent|date|发件人|收件人|抄送|发送时间|日期)[:：]", re.IGNORECASE
 )
 
 
@@ -40,15 +33,6 @@ def is_excluded(asked: Asked, context: str, text: str, *, is_foreign: bool) -> b
         or _is_of_another_event(asked, said, is_foreign=is_foreign)
         or (asked.asks_denied and not says_denied(fold(said).text))
     )
-
-
-def is_unasked_header(asked: Asked, text: str) -> bool:
-    """Return whether a text is a mail header that does not answer: a sender or recipient unless
-    the question is about mail, or a date unless it asks for a time."""
-    if not is_mail_header(text):
-        return False
-    is_of_people = _MAIL_PEOPLE.match(text) is not None
-    return asked.wanted in ANY_TEXT or (is_of_people and not _ASKS_OF_MAIL.search(asked.folded))
 
 
 def is_mail_header(text: str) -> bool:

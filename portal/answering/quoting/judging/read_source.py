@@ -10,7 +10,7 @@ import numpy as np
 
 from portal.answering.quoting.asked import Asked
 from portal.answering.quoting.judging.evidence import NO_STATEMENT, Evidence, chance_of, odds_of
-from portal.answering.quoting.judging.exclusions import find_denials, is_excluded, is_unasked_header
+from portal.answering.quoting.judging.exclusions import find_denials, is_excluded
 from portal.answering.quoting.judging.judged import Candidate, Judged
 from portal.answering.quoting.judging.matching import Shares, shares_of_words, weighted_means
 from portal.answering.quoting.judging.wide_rows import MIN_WIDE, can_be_told, narrowed
@@ -108,7 +108,6 @@ class ReadSource:
             # In another language a denying heading does not exclude items with a word asked about.
             and not (one.context in denials and not (is_foreign and own[place].any()))
             and not (is_of_office and self.met[place] < _MIN_OFFICE)
-            and not (one.group is None and is_unasked_header(asked, self.texts[place]))
             and not is_excluded(
                 asked, self.contexts[place], self.texts[place], is_foreign=is_foreign
             )

@@ -18,14 +18,11 @@ from uuid import UUID
 from portal.answering.quoting.asked import Asked
 from portal.answering.quoting.judging.evidence import NO_STATEMENT, chance_of
 from portal.answering.quoting.judging.judged import Judged
-from portal.answering.quoting.judging.matching import shares_of_words
 from portal.answering.quoting.judging.read_source import ReadSource
-from portal.answering.quoting.questions import content_words, without_name
 from portal.answering.quoting.rules.conditions import Condition, met_by, without
 from portal.answering.quoting.rules.names import without_numbers_of_names
 from portal.answering.quoting.rules.ranges import has_other_figure
 from portal.answering.quoting.rules.synonyms import reworded
-from portal.answering.quoting.statements import is_label
 from portal.domain.answering import Source
 from portal.domain.embedding import StatementReader
 from portal.errors import EmbedderUnavailable, InvalidEmbedding
@@ -176,8 +173,8 @@ def _read_together(
 def _read_again(
     sources: Sequence[ReadSource], question: str, reader: StatementReader, by_nearness: float
 ) -> None:
-    """Read statements again with the question in their own words, without words that they need not
-    repeat, and with wide rows cut to the cells that may answer. Keep the higher log odds."""
+    """Read statements again with the question in their own words, and with wide rows cut to
+    the cells that may answer. Keep the higher log odds."""
     by_question: dict[str, list[tuple[ReadSource, int, str]]] = defaultdict(list)
     for one in sources:
         for place, odds in one.read.items():
@@ -194,13 +191,7 @@ def _read_again(
 
 
 def _other_words(question: str, source: ReadSource, place: int) -> str:
-    """Return a question in a statement's words, without what the statement need not repeat."""
+    """Return a question in a statement's words, without the numbers of names that it repeats."""
     text = source.texts[place]
     other = without_numbers_of_names(question, text)
-    if not source.is_foreign:
-        other = reworded(other, text)
-    if not is_label(text):
-        return other
-    # "Author: …" need not repeat the words of the question that name the document.
-    words = content_words(other)
-    return without_name(other, words, shares_of_words(words, source.contexts[:1])[0] > 0)
+    return other if source.is_foreign else reworded(other, text)

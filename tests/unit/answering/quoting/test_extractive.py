@@ -229,21 +229,6 @@ def test_reading_model_decides_what_is_quoted():
     assert "25 days" not in content
 
 
-def test_label_is_also_read_without_the_name_of_its_document():
-    class LabelReader:
-        def read_answers(self, question, statements, *_):
-            is_short = question == "Who wrote it?"
-            return np.array([6.0 if is_short and ": " in text else -9.0 for _, text in statements])
-
-    chat = ExtractiveChatModel(LabelReader())
-    text = "Author: Ada Byron\n\nRestart the consumers first."
-    runbook = source(1, text, title="Runbook of the payments queue")
-    asked = request("Who wrote the payments queue runbook?", [runbook])
-    content, _ = content_of(list(chat.stream(asked)), [runbook])
-    assert "Ada Byron" in content
-    assert "Restart" not in content
-
-
 def test_statements_beyond_the_limit_are_neither_compared_nor_quoted():
     text = "\n\n".join(f"Annual leave of group {n} is {n} days a year." for n in range(200))
     reader = Reader("nothing")

@@ -194,27 +194,3 @@ def test_date_in_the_title_is_dropped_from_the_question():
     assert reader.asked == "Who chaired?"
     assert "Ada Byron" in content
     assert order == (1,)
-
-
-@pytest.mark.parametrize(
-    ("question", "language", "is_answer"),
-    [
-        ("春节放假的事", "zh", False),
-        ("春节谁值班？", "zh", False),
-        ("谁发的放假通知？", "zh", True),
-    ],
-)
-def test_mail_header_answers_only_who_and_when(question, language, is_answer):
-    asked = request(question, [source(1, "From: 周敏\n\n春节放假。")], language)
-    assert is_quoted(Reader("From: 周敏"), asked) is is_answer
-
-
-def test_day_of_a_meeting_answers_when_it_was():
-    asked = request("When was the kick-off?", [source(1, "Kick-off\n\nDate: 12 March 2025")], "en")
-    assert is_quoted(Reader("Date: 12 March"), asked)
-
-
-def test_cells_of_a_row_are_not_a_mail_header():
-    text = "| Date | Milestone |\n| --- | --- |\n| 10 April 2026 | Abstracts close |"
-    asked = request("Abstracts close", [source(1, text)], "en")
-    assert is_quoted(Reader("10 April"), asked)

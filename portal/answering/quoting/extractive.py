@@ -16,7 +16,7 @@ from portal.answering.follow_up import asked_alone
 from portal.answering.quoting import outlines, wording
 from portal.answering.quoting.choosing import Quotation, choose, section_of
 from portal.answering.quoting.judging.judged import Judged
-from portal.answering.quoting.judging.matching import shares_of_words
+from portal.answering.quoting.judging.matching import Shares, shares_of_words
 from portal.answering.quoting.judging.relevance import (
     MIN_CHANCE,
     MIN_ON_TOPIC,
@@ -33,6 +33,7 @@ from portal.answering.quoting.questions import (
     content_words,
 )
 from portal.answering.quoting.rendering import as_markdown, render, render_marker
+from portal.answering.quoting.rules.contacts import without_kind
 from portal.answering.quoting.rules.synonyms import reworded
 from portal.answering.quoting.rules.years import with_years
 from portal.answering.quoting.statements import Statement
@@ -152,7 +153,33 @@ class ExtractiveChatModel:
         return parts if any(one.outcome is Outcome.QUOTED for one in parts) else []
 
     def _parts(self, question: str, request: ChatRequest) -> list[_Part]:
-        return [self._part(*part, request) for part in standalone_parts(question)]
+        parts: list[_Part] = []
+        for asked, searched in standalone_parts(question):
+            before = [each for part in parts for each in part.quotations]
+            if before and self._is_said(asked, question, before, request):
+                parts.append(_Part(asked, Outcome.QUOTED))
+            else:
+                parts.append(self._part(asked, searched, request))
+        return parts
+
+    def _is_said(
+        self, asked: str, question: str, quotations: Sequence[Quotation], request: ChatRequest
+    ) -> bool:
+        """Return whether a quotation for an earlier part answers a further part, and has all words
+        of it: 电话多少 after 谁值班, with 值班人员为郭明，电话 139….."""
+        said = {
+            (each.source.chunk_id, one.start): each.source
+            for each in quotations
+            for one in each.statements
+            if _shares(without_kind(asked), each.source, one).all()
+        }
+        sources = list({one.chunk_id: one for one in said.values()}.values())
+        asked = beside_first(question, asked)
+        return any(
+            each.chance >= MIN_CHANCE and (one.source.chunk_id, each.statement.start) in said
+            for one in judge(asked, request.language, sources, self._reader)
+            for each in one.candidates
+        )
 
     def _part(self, asked: str, question: str, request: ChatRequest) -> _Part:
         """Answer a part together with the words of the first part, or alone if that would only
@@ -246,15 +273,18 @@ def _is_step(judged: Judged) -> bool:
 def _has_words(parts: Sequence[_Part], question: str) -> bool:
     """Return whether the quoted statements, or their context, have a word of the question or a
     synonym of one."""
-    said = (
-        f"{context_of(each.source, one)} {spelled_out(one, each.source.text)}"
+    return any(
+        _shares(question, each.source, one).any()
         for part in parts
         for each in part.quotations
         for one in each.statements
     )
-    return any(
-        shares_of_words(content_words(reworded(question, text)), [text]).any() for text in said
-    )
+
+
+def _shares(question: str, source: Source, statement: Statement) -> Shares:
+    """Return how much of each word of a question a statement has, or its context: (1, words)."""
+    text = f"{context_of(source, statement)} {spelled_out(statement, source.text)}"
+    return shares_of_words(content_words(reworded(question, text)), [text])
 
 
 def _is_quoted(quotations: Sequence[Quotation], source: Source, start: int, end: int) -> bool:

@@ -16,6 +16,12 @@ from portal.answering.quoting.rules.negation import denies, is_denial, says_deni
 from portal.answering.quoting.rules.titles import is_qualified
 from portal.text.characters.folding import fold
 
+# When a mail was sent is not when what it announces takes place.
+_SENT_AT = re.compile(r"(?:sent|date|发送时间|日期)[:：].*\d\d:\d\d:\d\d [+-]\d{4}", re.IGNORECASE)
+_ASKS_OF_MAIL = re.compile(
+    r"\b(?:e-?mail\w*|letter|message|sent|sends?|wr[io]te|written|announced)\b|邮件|来信|发[的出送]|寄|通知",
+    re.IGNORECASE,
+)
 _MAIL_HEADER = re.compile(
     r"(?:from|to|cc|sent|date|发件人|收件人|抄送|发送时间|日期)[:：]", re.IGNORECASE
 )
@@ -32,6 +38,7 @@ def is_excluded(asked: Asked, context: str, text: str, *, is_foreign: bool) -> b
         or _is_below_another_date(asked.dates, context, text)
         or _is_of_another_event(asked, said, is_foreign=is_foreign)
         or (asked.asks_denied and not says_denied(fold(said).text))
+        or (_SENT_AT.match(text) is not None and not _ASKS_OF_MAIL.search(asked.folded))
     )
 
 

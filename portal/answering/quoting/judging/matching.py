@@ -17,9 +17,12 @@ from portal.text.characters.scripts import HAN
 from portal.text.terms.analyser import index_terms
 from portal.text.terms.lexicon import Sense, share_of_best
 
-# What a Chinese word counts if a text has it in a longer form, and the max length of such a word.
-_BY_LONGER_FORM, _MAX_SHORT_FORM = 0.8, 4
+# What a Chinese word counts if a text has it in a longer form or in part, and the max length of a
+# word with longer forms.
+_BY_OTHER_FORM, _MAX_SHORT_FORM = 0.8, 4
 _MIN_PART = 2
+# The dictionary has 交租金 and 发工资, where texts say 租金按季度支付.
+_BEFORE_NOUN = "交付发领缴"
 
 Shares = NDArray[np.float32]
 
@@ -37,9 +40,13 @@ def _in_longer_words(text: str) -> re.Pattern[str]:
 
 
 def _known_part(word: Word) -> str:
-    """Return the end of a Chinese word that is in no dictionary: 专票 of 开专票."""
-    is_unknown = word.is_han and len(word.text) > _MIN_PART and not rjieba.has_word(word.text)
-    return word.text[-_MIN_PART:] if is_unknown else ""
+    """Return the end of a Chinese word that is in no dictionary or begins with a verb: 专票 of
+    开专票, 租金 of 交租金."""
+    text = word.text
+    if not word.is_han or len(text) <= _MIN_PART:
+        return ""
+    has_verb = text[0] in _BEFORE_NOUN and rjieba.has_word(text[1:])
+    return text[-_MIN_PART:] if has_verb or not rjieba.has_word(text) else ""
 
 
 def shares_of_words(
@@ -63,10 +70,10 @@ def shares_of_words(
         for column, word in enumerate(words):
             if word.term in terms or (word.is_han and len(word.text) > 1 and word.text in folded):
                 found[row, column] = 1
-            elif (form := longer[column]) and form.search(folded):
-                found[row, column] = _BY_LONGER_FORM
-            elif (part := parts[column]) and part in folded:
-                found[row, column] = _MIN_PART / len(word.text)
+            elif ((form := longer[column]) and form.search(folded)) or (
+                (part := parts[column]) and part in folded
+            ):
+                found[row, column] = _BY_OTHER_FORM
             elif means is not None:
                 found[row, column] = share_of_best(means[column], terms)
         # "Weekend" includes "Saturday".

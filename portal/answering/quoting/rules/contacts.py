@@ -13,11 +13,13 @@ from portal.text.characters.scripts import HAN
 
 # "What is Petra Oswin's extension?", "phone number of Petra Oswin" and 裘怀瑾的分机
 _CONTACT = "(?:phone|telephone|mobile|cell|e-?mail|extension)(?: (?:number|address))?"
+_HAN_CONTACT = "(?:手[机機]|电话|電話|分[机機]|座[机機]|[邮郵]箱|微信)"
 _LATIN_NAME = r"[A-Z][\w-]+(?: [A-Z][\w-]+)*"
 _WHOSE_CONTACT = re.compile(
     rf"({_LATIN_NAME})['’]s? (?i:{_CONTACT})\b|\b(?i:{_CONTACT}) (?:of|for) ({_LATIN_NAME})"
-    rf"|({_LATIN_NAME}|[{HAN}]{{2,4}})\s?的\s?(?:手[机機]|电话|電話|分[机機]|座[机機]|[邮郵]箱|微信)"
+    rf"|({_LATIN_NAME}|[{HAN}]{{2,4}})\s?的\s?{_HAN_CONTACT}"
 )
+_KIND = re.compile(rf"\b{_CONTACT}\b|{_HAN_CONTACT}号?码?", re.IGNORECASE)
 _PRONOUN = re.compile(r"[他她]|\b(?:he|she|his|her|him|their)\b")
 
 
@@ -32,6 +34,11 @@ def whose_contact(question: str) -> tuple[str, ...]:
         return tuple(one for one in name.split() if not is_word(one))
     is_person = any(tag == "nr" and word in name for word, tag in rjieba.tag(name))
     return (name[-2:],) if is_person or is_han_name(name[-3:]) else ()
+
+
+def without_kind(question: str) -> str:
+    """Return a question without "phone number", 邮箱 and the like, which an answer need not say."""
+    return _KIND.sub(" ", question)
 
 
 def is_of_another_person(names: Sequence[str], said: str) -> bool:

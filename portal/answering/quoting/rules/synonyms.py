@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from portal.answering.quoting.rules.groups.cities import with_tier
 from portal.text.characters.scripts import HAN
 
 # One meaning per line, with words that can replace each other.
@@ -19,7 +20,7 @@ _MEANINGS = """
 发工资, 发薪, 发放工资, 发放薪资
 打车, 出租车, 网约车, 的士, 市内交通
 补贴, 津贴, 补助
-酒店, 宾馆, 住宿
+酒店, 宾馆, 住宿, 住宿费, 酒店费, 房费
 发票抬头, 开票名称, 开票抬头
 离职, 辞职
 社保, 社会保险, 五险一金, 五险
@@ -154,7 +155,8 @@ def _asked(question: str) -> tuple[tuple[re.Pattern[str], _Group], ...]:
 
 def reworded(question: str, text: str) -> str:
     """Return a question in which words that the text does not have are replaced by synonyms that it
-    has."""
+    has, and a city by its tier."""
+    question = with_tier(question, text)
     for asked, group in _asked(question):
         if asked.search(text):
             continue

@@ -252,6 +252,27 @@ def test_part_is_asked_alone_if_its_context_only_repeats_the_first_answer():
     assert "7:30 开门" in content
 
 
+@pytest.mark.parametrize(
+    ("question", "said", "other", "is_beside"),
+    [
+        # The quotation for the first part has the words of the second, or names its kind alone.
+        ("值班的是谁，电话多少？", "值班人员为郭明，电话 13900005678。", "应急电话 8999。", False),
+        ("谁负责报价，电话多少？", "报价联系人：周敏 13800001234", "服务台电话：8888", False),
+        ("产假多久，工资怎么算？", "产假158天，工资按生育津贴发放。", "试用期工资为 90%。", False),
+        # It has not.
+        ("产假多久，食堂怎么收费？", "产假158天，工资照发。", "食堂午餐收费 15 元。", True),
+    ],
+)
+def test_part_that_a_quotation_answers_already_gathers_no_others(question, said, other, is_beside):
+    sources = [source(1, said), source(2, other)]
+    reader = OddsReader({said: 6.0, other: 6.0}, {question.partition("，")[0]: {said: 6.0}})
+    content, _ = content_of(
+        ExtractiveChatModel(reader).stream(request(question, sources, "zh")), sources
+    )
+    assert said in content
+    assert (other in content) is is_beside
+
+
 def test_place_in_the_quotation_answers_a_part_that_only_asks_where():
     meeting = source(1, "下次会议 4 月 1 日 10:00 在三楼会议室。另议预算。", title="纪要")
     content, _ = content_of(ask("下次会议什么时候，在哪里？", [meeting], "zh"), [meeting])

@@ -27,6 +27,9 @@ _OTHERS = re.compile(
     r"|(?:all )?others|elsewhere|(?:every|any)where else|(?:the )?rest"
     r"|其[他它余](?:所有)?(?:城市|地区|地方|各?地)?"
 )
+# Chinese rules for travel set limits for 一线城市, which are four.
+_FIRST_TIER = frozenset({"Beijing", "Shanghai", "Guangzhou", "Shenzhen"})
+_OF_FIRST_TIER = re.compile(r"(?<![新非])一线城市")
 # Other cities of one country: the dictionary does not say which country a city is in.
 _OF_COUNTRIES = re.compile(r"国内|境[内外]|国外|海外|省内|domestic|abroad|overseas|international")
 
@@ -53,11 +56,28 @@ def rows_of_other_cities(
     for places in tables.values():
         first_cells = {place: rows[place].cells[0] for place in places}
         rest = [place for place, cell in first_cells.items() if _OTHERS.fullmatch(fold(cell).text)]
-        named = [find_cities(cell) for place, cell in first_cells.items() if place not in rest]
+        named = [_of_row(cell) for place, cell in first_cells.items() if place not in rest]
         is_of_cities = named and all(named) and cities.isdisjoint(chain(*named))
         if len(rest) == 1 and is_of_cities and not _OF_COUNTRIES.search(contexts[rest[0]].lower()):
             found[rest[0]] = name
     return found
+
+
+def with_tier(question: str, text: str) -> str:
+    """Return a question with the tier of its city in the place of the city, if a text has limits
+    for tiers: 一线城市 for 上海, 其他城市 for 成都."""
+    if not (first := _OF_FIRST_TIER.search(text)):
+        return question
+    asked = _find_named(question)
+    if len(asked) != 1 or any(name in text for name in asked):
+        return question
+    ((name, cities),) = asked.items()
+    tier = first if cities & _FIRST_TIER else _OTHERS.search(text)
+    return question.replace(name, tier[0]) if tier else question
+
+
+def _of_row(first_cell: str) -> frozenset[str]:
+    return _FIRST_TIER if _OF_FIRST_TIER.fullmatch(first_cell) else find_cities(first_cell)
 
 
 def _find_named(text: str) -> dict[str, frozenset[str]]:

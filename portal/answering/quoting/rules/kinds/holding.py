@@ -131,7 +131,7 @@ _HELD = {
         # A condition says when as well: "repeat it if …".
         r"\b(?:if|once|when|as soon as)\b|[如若][果有遇]?|时,",
         r"(?:周|星期|礼拜)[一二三四五六日天末]|[年月季周][初末底]|每[天日周月年季]|当[天日]|次日",
-        r"(?:之|以)[前后]|[期时](?:间|候)|[后前](?=[,。;生方才再即]|\Z)|上午|下午|早上|晚上|季度",
+        r"(?:之|以)[前后]|时[间候]|[后前](?=[,。;生方才再即]|\Z)|上午|下午|早上|晚上|季度",
         r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\d(?:th|st|rd|nd)\b",
         r"\b(?:january|february|march|april|june|july|august|september|october|november|december)\b",
         r"\b(?:in|by|until|since|from|every|each|during|early|late|mid)[ -]may\b",

@@ -194,3 +194,23 @@ def test_date_in_the_title_is_dropped_from_the_question():
     assert reader.asked == "Who chaired?"
     assert "Ada Byron" in content
     assert order == (1,)
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "is_answer"),
+    [
+        ("停电是什么时候？", "zh", False),
+        ("停电通知是什么时候发的？", "zh", True),
+        ("When is the outage?", "en", False),
+        ("When was the mail about the outage sent?", "en", True),
+    ],
+)
+def test_time_at_which_a_mail_was_sent_is_not_when_something_happens(question, language, is_answer):
+    said = "Date: Mon, 23 Mar 2026 09:12:00 +0800"
+    asked = request(question, [source(1, said, title="停电 outage")], language)
+    assert is_quoted(Reader("23 Mar"), asked) is is_answer
+
+
+def test_day_of_a_meeting_answers_when_it_was():
+    asked = request("When was the kick-off?", [source(1, "Kick-off\n\nDate: 12 March 2025")], "en")
+    assert is_quoted(Reader("Date: 12 March"), asked)

@@ -16,6 +16,8 @@ from tests.unit.answering.sources import source
         ("WiFi密码是多少？", "无线网络的密码是 blue。", "无线网络密码是多少？"),
         ("Who is the CEO?", "Jonas Lind (managing director)", "Who is the managing director?"),
         ("How many vacation days?", "28 days PTO a year.", "How many pto days?"),
+        ("房费能报多少？", "一线城市住宿: 600", "住宿能报多少？"),
+        ("上海房费能报多少？", "一线城市住宿: 600", "一线城市住宿能报多少？"),
         ("国庆节加班给多少钱？", "法定节假日加班按300%支付。", "法定节假日加班给多少钱？"),
         # The text has the question's own word, or none that means the same.
         ("房东叫什么？", "房东和出租方是陈明。", "房东叫什么？"),

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from portal.answering.quoting.phrasing import context_of
-from portal.answering.quoting.rules.groups.cities import find_cities, rows_of_other_cities
+from portal.answering.quoting.rules.groups.cities import (
+    find_cities,
+    rows_of_other_cities,
+    with_tier,
+)
 from portal.answering.quoting.rules.groups.named import find_named, names_others
 from portal.answering.quoting.rules.kinds import Wanted
 from portal.answering.quoting.statements import statements
@@ -83,7 +87,9 @@ def other_cities(question: str, title: str, *first_cells: str) -> list[str]:
         # The city has its own row, or may be part of one.
         ("Hotel in Munich?", "Trips", ("Munich", "Berlin", "Elsewhere"), []),
         ("Hotel in Munich?", "Trips", ("Germany", "Paris", "Elsewhere"), []),
-        ("成都住宿标准？", "差旅", ("一线城市", "其他城市"), []),
+        ("成都住宿标准？", "差旅", ("一线城市", "其他城市"), ["成都 in 其他城市"]),
+        ("上海住宿标准？", "差旅", ("一线城市", "其他城市"), []),
+        ("成都住宿标准？", "差旅", ("一线城市", "二线城市", "其他城市"), []),
         # The rows may be about another country.
         ("东京住宿标准？", "国内差旅", ("北京", "其他城市"), []),
         ("Hotel in Munich and Rome?", "Trips", ("Berlin", "Elsewhere"), []),
@@ -94,3 +100,29 @@ def test_row_of_all_other_cities_applies_to_a_city_without_a_row(
     question: str, title: str, first_cells: tuple[str, ...], found: list[str]
 ) -> None:
     assert other_cities(question, title, *first_cells) == found
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "other"),
+    [
+        (
+            "上海住一晚能报多少？",
+            "一线城市住宿: 600; 其他城市住宿: 450",
+            "一线城市住一晚能报多少？",
+        ),
+        (
+            "成都住一晚能报多少？",
+            "一线城市住宿: 600; 其他城市住宿: 450",
+            "其他城市住一晚能报多少？",
+        ),
+        ("去深圳住宿标准", "一线城市每晚 600 元", "去一线城市住宿标准"),
+        # The text names the city itself, has no tier that the city surely is in, or none at all.
+        ("去深圳住宿标准", "一线城市（北京、上海、广州、深圳）每晚 600 元", "去深圳住宿标准"),
+        ("去成都住宿标准", "一线城市每晚 600 元，二线城市每晚 450 元", "去成都住宿标准"),
+        ("去上海住宿标准", "新一线城市每晚 600 元", "去上海住宿标准"),
+        ("去上海住宿标准", "每晚 600 元", "去上海住宿标准"),
+        ("从上海去成都", "一线城市每晚 600 元，其他城市 450 元", "从上海去成都"),
+    ],
+)
+def test_city_is_read_as_its_tier(question: str, text: str, other: str) -> None:
+    assert with_tier(question, text) == other

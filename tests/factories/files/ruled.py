@@ -88,7 +88,11 @@ def tagged_pdf(path: Path) -> Path:
     drawn = ["BT /F1 11 Tf 40 350 Td (What a night costs is listed below.) Tj ET"]
     owners, table_rows = [], []
     for number, cells in enumerate(
-        [("Item", "Price"), ("Single room", "80 euros|with breakfast"), ("Suite", "240 euros")]
+        [
+            ("Item", "Price \\(euros\\)"),
+            ("Single room", "80 euros|with breakfast"),
+            ("Suite", "240 euros"),
+        ]
     ):
         row = pdf.make_indirect(pikepdf.Dictionary(S=pikepdf.Name.TR, P=table))
         row_cells = []
@@ -135,8 +139,17 @@ def tagged_list_pdf(path: Path) -> Path:
 def _page_to_tag() -> tuple[pikepdf.Pdf, pikepdf.Page]:
     pdf = pikepdf.new()
     page = pdf.add_blank_page(page_size=(400, 400))
+    # A bracket with its outline on the left, as full-width ones have.
     font = pikepdf.Dictionary(
-        Type=pikepdf.Name.Font, Subtype=pikepdf.Name.Type1, BaseFont=pikepdf.Name.Helvetica
+        Type=pikepdf.Name.Font,
+        Subtype=pikepdf.Name.Type1,
+        BaseFont=pikepdf.Name.Helvetica,
+        FirstChar=32,
+        LastChar=126,
+        Widths=[
+            800 if code == ord(")") else round(pdfmetrics.stringWidth(chr(code), "Helvetica", 1000))
+            for code in range(32, 127)
+        ],
     )
     page.Resources = pikepdf.Dictionary(Font=pikepdf.Dictionary(F1=pdf.make_indirect(font)))
     page.StructParents = 0

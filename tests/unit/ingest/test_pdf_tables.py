@@ -45,11 +45,11 @@ def test_tagged_table_needs_no_rules(tmp_path: Path) -> None:
     extracted = read(ruled.tagged_pdf(tmp_path / "a.pdf"))
     (table,) = extracted.blocks
     assert [row.texts(extracted.text) for row in table_rows(extracted.text, table)] == [
-        ("Item", "Price"),
+        ("Item", "Price (euros)"),
         ("Single room", "80 euros with breakfast"),
         ("Suite", "240 euros"),
     ]
-    assert extracted.text.startswith("What a night costs is listed below.\n\nItem | Price\n")
+    assert extracted.text.startswith("What a night costs is listed below.\n\nItem | Price (euros)\n")
 
 
 def test_table_without_rules_is_read_as_rows_and_cells(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ _MAX_OBJECTS = 20_000
 _MAX_TYPE_BYTES = 64
 _MIN_CELLS = 2  # In a row, and rows in a table; less is layout.
 _TOLERANCE = 1.0  # points
+# Of the height of a line: a full-width bracket is drawn on one side of its middle.
+_BESIDE_INK = 0.2
 
 _Box = tuple[float, float, float, float]  # Left, top, right, bottom.
 _Boxes = dict[int, list[_Box]]
@@ -121,7 +123,7 @@ def _table(element: Any, boxes: _Boxes, characters: Characters) -> Table | None:
         cells = []
         for cell in _outermost(_children(row), {"TD", "TH"}):
             inside = [box for number in _contents(cell) for box in boxes.get(number, ())]
-            box = _box_around(inside) if inside else None
+            box = _box_of_words(inside) if inside else None
             cells.append(characters.text_within(*box) if box else "")
             filled += [box] if box else []
         rows.append(cells)
@@ -139,6 +141,13 @@ def _table(element: Any, boxes: _Boxes, characters: Characters) -> Table | None:
             for place, cells in enumerate(rows)
         ],
     )
+
+
+def _box_of_words(drawn: list[_Box]) -> _Box:
+    """Return the box of the characters of a cell, of which `drawn` are the outlines."""
+    left, top, right, bottom = _box_around(drawn)
+    beside = _BESIDE_INK * min(one[1] - one[3] for one in drawn)
+    return left - beside, top, right + beside, bottom
 
 
 def _box_around(boxes: list[_Box]) -> _Box:

@@ -171,7 +171,7 @@ class ExtractiveChatModel:
             (each.source.chunk_id, one.start): each.source
             for each in quotations
             for one in each.statements
-            if _shares(without_kind(asked), each.source, one).all()
+            if _shares(without_kind(asked), spelled_out(one, each.source.text)).all()
         }
         sources = list({one.chunk_id: one for one in said.values()}.values())
         asked = beside_first(question, asked)
@@ -274,16 +274,17 @@ def _has_words(parts: Sequence[_Part], question: str) -> bool:
     """Return whether the quoted statements, or their context, have a word of the question or a
     synonym of one."""
     return any(
-        _shares(question, each.source, one).any()
+        _shares(
+            question, f"{context_of(each.source, one)} {spelled_out(one, each.source.text)}"
+        ).any()
         for part in parts
         for each in part.quotations
         for one in each.statements
     )
 
 
-def _shares(question: str, source: Source, statement: Statement) -> Shares:
-    """Return how much of each word of a question a statement has, or its context: (1, words)."""
-    text = f"{context_of(source, statement)} {spelled_out(statement, source.text)}"
+def _shares(question: str, text: str) -> Shares:
+    """Return how much of each word of a question, or of its synonym, a text has: (1, words)."""
     return shares_of_words(content_words(reworded(question, text)), [text])
 
 

@@ -12,8 +12,8 @@ _WORDS = {
     },
     "outline": {
         "zh": "概括需要语言模型。以下是《{title}》的提纲，每节列出第一句原文：",
-        "en": "Summarising takes a language model. This is the outline of “{title}”, with the first "
-        "sentence of each section, word for word:",
+        "en": "Summarising takes a language model. This is the outline of “{title}”, with the "
+        "first sentence of each section, word for word:",
     },
     "on_topic": {
         "zh": "文档提到了这个话题，但没有写明所问的内容。",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -259,12 +261,13 @@ def test_part_is_asked_alone_if_its_context_only_repeats_the_first_answer():
         ("值班的是谁，电话多少？", "值班人员为郭明，电话 13900005678。", "应急电话 8999。", False),
         ("谁负责报价，电话多少？", "报价联系人：周敏 13800001234", "服务台电话：8888", False),
         ("产假多久，工资怎么算？", "产假158天，工资按生育津贴发放。", "试用期工资为 90%。", False),
-        # It has not.
+        # It has not; its heading may have.
+        ("婚假几天，产假又是几天？", "婚假 10 天。", "产假 158 天。", True),
         ("产假多久，食堂怎么收费？", "产假158天，工资照发。", "食堂午餐收费 15 元。", True),
     ],
 )
 def test_part_that_a_quotation_answers_already_gathers_no_others(question, said, other, is_beside):
-    sources = [source(1, said), source(2, other)]
+    sources = [replace(source(1, said), heading="婚假、产假"), source(2, other)]
     reader = OddsReader({said: 6.0, other: 6.0}, {question.partition("，")[0]: {said: 6.0}})
     content, _ = content_of(
         ExtractiveChatModel(reader).stream(request(question, sources, "zh")), sources

@@ -92,7 +92,7 @@ _ALSO_WORDS = (
 _ZIP_KINDS = (
     (b"xl/workbook.bin", N_("a binary Excel workbook (XLSB)")),
     (b"xl/", N_("a damaged Excel workbook (XLSX)")),
-    (b"ppt/", N_("a PowerPoint presentation (PPTX)")),
+    (b"ppt/", N_("a damaged PowerPoint presentation (PPTX)")),
     (b"mimetypeapplication/epub", N_("an EPUB book")),
     (b"mimetypeapplication/vnd.oasis", N_("an OpenDocument file")),
     (b"META-INF/", N_("a Java archive")),
@@ -102,9 +102,11 @@ _OFFICE_PARTS = (
     (b"\nxl/workbook.xml\n", MediaType.XLSX),
     (b"\nppt/presentation.xml\n", MediaType.PPTX),
 )
-_OFFICE_SUFFIXES = {
+# Of archives without a list of parts, which is at their end: it was cut off.
+_DAMAGED = {
+    ".docx": N_("a damaged Word document (DOCX)"),
     ".xlsx": N_("a damaged Excel workbook (XLSX)"),
-    ".pptx": N_("a PowerPoint presentation (PPTX)"),
+    ".pptx": N_("a damaged PowerPoint presentation (PPTX)"),
 }
 _HTML = re.compile(
     rb"\s*(?:<\?xml[^>]{0,200}>\s*)?(?:<!--.{0,4000}?-->\s*)?<(?:!doctype\s+html|html)\b",
@@ -200,7 +202,7 @@ def _archive_type(head: bytes, names: bytes, file_name: str) -> MediaType:
     is_epub = suffix == ".epub" or b"mimetypeapplication/epub" in head[:_EPUB_WITHIN]
     if is_epub and b"\nMETA-INF/container.xml\n" in names:
         return MediaType.EPUB
-    raise UnsupportedFormat(name=file_name, detected=_zip_kind(head + names, suffix))
+    raise UnsupportedFormat(name=file_name, detected=_zip_kind(head, names, suffix))
 
 
 def _text_type(head: bytes, suffix: str) -> MediaType:
@@ -268,11 +270,12 @@ def _find_text_format(head: bytes) -> Message | None:
     return None
 
 
-def _zip_kind(seen: bytes, suffix: str) -> Message:
+def _zip_kind(head: bytes, names: bytes, suffix: str) -> Message:
     for part, name in _ZIP_KINDS:
-        if part in seen:
+        if part in head + names:
             return name
-    return _OFFICE_SUFFIXES.get(suffix, N_("a ZIP archive"))
+    is_zip = N_("a ZIP archive")
+    return is_zip if names else _DAMAGED.get(suffix, is_zip)
 
 
 def _is_text(head: bytes) -> bool:

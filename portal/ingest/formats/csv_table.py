@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -17,6 +18,8 @@ EXTRACTOR = "csv"
 
 MAX_CELLS = 2_000_000
 _DELIMITERS = ",;\t|"
+# Excel's own first line, "sep=;", which is not part of the table.
+_NAMED_DELIMITER = re.compile(r"sep=([^\w\"])", re.IGNORECASE)
 _LINES_COMPARED = 20
 _MAX_LINE_COMPARED = 100_000
 _MAX_FIELD_CHARACTERS = 1_000_000
@@ -44,9 +47,10 @@ def _records(text: str, file_name: str) -> Iterator[list[str]]:
     """Yield records; after an unmatched quote, the rest of the file line by line."""
     csv.field_size_limit(_MAX_FIELD_CHARACTERS)
     lines = text.split("\n")
-    reader = csv.reader(
-        (f"{line}\n" for line in lines), delimiter=_delimiter(lines, file_name), strict=False
-    )
+    named = _NAMED_DELIMITER.fullmatch(lines[0])
+    lines = lines[1:] if named else lines
+    delimiter = named[1] if named else _delimiter(lines, file_name)
+    reader = csv.reader((f"{line}\n" for line in lines), delimiter=delimiter, strict=False)
     done = 0
     try:
         for record in reader:

@@ -15,6 +15,8 @@ from portal.ingest.reader_process import read_records
 EXTRACTOR = "openpyxl"
 
 HIDDEN_LEFT_OUT = N_("hidden sheets were skipped")
+RESULTS_LEFT_OUT = N_("formulas without a stored result were skipped")
+_LEFT_OUT = {"has_hidden": HIDDEN_LEFT_OUT, "lacks_results": RESULTS_LEFT_OUT}
 # Default names that programs give to sheets.
 _NO_NAME = re.compile(r"(?:sheet|工作表|工作表單|表)\s*\d*", re.IGNORECASE)
 
@@ -22,16 +24,15 @@ _NO_NAME = re.compile(r"(?:sheet|工作表|工作表單|表)\s*\d*", re.IGNORECA
 def extract(file: FileToRead) -> ExtractedText:
     """Return cells as displayed, row by row: results of formulas, dates and percentages. Raises
     EmptyFile, BrokenFile, TooMuchInOne, ExtractionTimedOut and ExtractionTooLarge."""
-    writer, has_hidden = SheetText(), False
+    writer, warnings = SheetText(), []
     for record in read_records("xlsx_reader", file, characters=file.limits.max_characters):
         if "sheet" in record:
             name = one_line(record["sheet"])
             writer.open_sheet(name, is_heading=bool(name) and not _NO_NAME.fullmatch(name))
         for row in record.get("rows", ()):
             writer.add_row(row)
-        has_hidden = record.get("has_hidden", has_hidden)
+        warnings += [words for name, words in _LEFT_OUT.items() if record.get(name)]
     writer.close_table()
     if not writer.readable.has_words:
         raise EmptyFile(name=file.name)
-    warnings = (HIDDEN_LEFT_OUT,) if has_hidden else ()
-    return replace(writer.readable.extracted(file, EXTRACTOR), warnings=warnings)
+    return replace(writer.readable.extracted(file, EXTRACTOR), warnings=tuple(warnings))

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 import mammoth
 from mammoth.docx import office_xml
-from mammoth.docx.xmlparser import XmlElement
+from mammoth.docx.xmlparser import XmlElement, XmlText
 
 from portal.ingest.readers import archives
 from portal.ingest.readers.image_keys import address_of
@@ -28,6 +28,10 @@ from portal.ingest.readers.image_keys import address_of
 _SKIPPED = frozenset({"w:fldSimple", "w:ruby", "w:rubyBase", "w:dir", "w:bdo"})
 _READ = "w:smartTag"
 _parse_xml = office_xml.read
+# An item's number, which mammoth forgets where a list is interrupted, at the start of its text.
+_NUMBER = re.compile("\ufdd0([0-9]+)\ufdd1")
+_LIST_START = re.compile(f"<ol>(?=<li>(?:<(?!ol|ul)[^>]*>)*{_NUMBER.pattern})")
+_DEPTHS = frozenset("012345678")
 _NO_TEXT_KEPT = "oMath"  # mammoth's name for formulas, which it leaves out.
 _HEADER_PART = re.compile(r"word/(?:header|footer)\d*\.xml")
 _MAX_HEADER_BYTES = 1 << 20
@@ -75,22 +79,50 @@ def _page(file: BinaryIO, characters: int) -> Iterator[dict[str, Any]]:
     if len(result.value) > 4 * characters:  # Most of it is tags in the worst case.
         yield {"error": "characters"}
         return
+    html = _NUMBER.sub("", _LIST_START.sub(r'<ol start="\1">', result.value))
     yield {
-        "html": _with_notes_in_sections(result.value),
+        "html": _with_notes_in_sections(html),
         "has_formulas": any(_NO_TEXT_KEPT in message.message for message in result.messages),
-        "has_headers": _has_headers(file, result.value),
+        "has_headers": _has_headers(file, html),
     }
 
 
 def _parse_part(file: BinaryIO) -> Any:
     """Return the root of a part, with elements that mammoth would skip as one that it reads."""
     root = _parse_xml(file)
+    counts: dict[str, list[int]] = {}
+    for element in _elements(root):
+        element.name = _READ if element.name in _SKIPPED else element.name
+        if element.name == "w:p":
+            _number_item(element, counts)
+    return root
+
+
+def _elements(root: XmlElement) -> Iterator[XmlElement]:
+    """Yield an element and those in it, in their order."""
     waiting = [root]
     while waiting:
         element = waiting.pop()
-        element.name = _READ if element.name in _SKIPPED else element.name
-        waiting += (child for child in element.children if isinstance(child, XmlElement))
-    return root
+        yield element
+        waiting += (each for each in reversed(element.children) if isinstance(each, XmlElement))
+
+
+def _number_item(paragraph: XmlElement, counts: dict[str, list[int]]) -> None:
+    """Put its number before the text of an item; `counts` are those of each list by depth. Any
+    style may be that of a list, and numbers outside of lists are removed in the end."""
+    properties = paragraph.find_child_or_null("w:pPr")
+    style = properties.find_child_or_null("w:pStyle").attributes.get("w:val")
+    numbering = properties.find_child_or_null("w:numPr")
+    number = numbering.find_child_or_null("w:numId").attributes.get("w:val")
+    depth = numbering.find_child_or_null("w:ilvl").attributes.get("w:val") or "0"
+    if not (number or style) or number == "0" or depth not in _DEPTHS:
+        return
+    levels = counts.setdefault(number or f"style {style}", [0] * len(_DEPTHS))
+    here = int(depth)
+    levels[here:] = [levels[here] + 1, *[0] * (len(_DEPTHS) - here - 1)]
+    text = next((each for each in _elements(paragraph) if each.name == "w:t"), None)
+    if text is not None:
+        text.children.insert(0, XmlText(f"\ufdd0{levels[here]}\ufdd1"))
 
 
 def _with_notes_in_sections(html: str) -> str:

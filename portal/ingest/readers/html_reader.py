@@ -82,8 +82,11 @@ _ENDINGS: Mapping[str, Event] = {
 }
 _MAX_SPAN = 100  # Larger spans are a way to write a million cells.
 _BOLD_STYLE = re.compile(r"font-weight\s*:\s*(?:bold|[6-9]00)", re.IGNORECASE)
+_TITLE: tuple[Event, Event] = ("heading", 1), ("/heading", None)
 # Level 6, below the headings that are marked as such.
 _BOLD_HEADING: tuple[Event, Event] = ("heading", 6), ("/heading", None)
+_WORD_BULLET = re.compile(r"[A-Za-zØü]|[^\w\s]")
+_WORD_MARK = re.compile(r"mso-list\s*:\s*ignore", re.IGNORECASE)
 _MAX_BOLD_LINE = 80
 _NO_BOLD_HEADING = re.compile(r"[。！!;；]|[.:,，、：]\s*$")
 _WITH_WORDS = frozenset({"p", "div", "ul", "ol", "dl", "table", "pre", "blockquote"})
@@ -192,13 +195,13 @@ def _events(
         if node.is_text_node:
             yield "text", node.text_content or ""
         elif node.is_element_node and not _is_unseen(node, around, hidden):
-            if exponent := _exponent(node):
-                yield "text", exponent
+            if shown := _exponent(node) or _bullet(node):
+                yield "text", shown
                 continue
             if node.tag == "img" and (key := key_of(node.attributes.get("src") or "")):
                 yield "image", key
-            is_heading = around is not None and node.tag in {"p", "div"} and _is_bold_heading(node)
-            begin, closing = _BOLD_HEADING if is_heading else (_beginning(node), _ending(node))
+            heading = _heading(node) if around is not None and node.tag in {"p", "div"} else None
+            begin, closing = heading or (_beginning(node), _ending(node))
             yield from (event for event in [begin] if event)
             if closing is not None:
                 waiting.append((node, closing))
@@ -251,6 +254,13 @@ def _is_beside_content(link: LexborNode) -> bool:
     return bool(_PERMALINK.fullmatch((text.text_content or "").strip()))
 
 
+def _heading(node: LexborNode) -> tuple[Event, Event] | None:
+    """Return the ends of a heading written as a paragraph: Word's title, or a bold line."""
+    if "MsoTitle" in (node.attributes.get("class") or "").split():
+        return _TITLE
+    return _BOLD_HEADING if _is_bold_heading(node) else None
+
+
 def _is_bold_heading(node: LexborNode, *, may_lead: bool = True) -> bool:
     """Return whether a block is a bold line above text that is not bold, or above such a line: a
     heading or a title, written without styles."""
@@ -292,6 +302,13 @@ def _exponent(node: LexborNode) -> str | None:
         return None
     text = (child.text_content or "").strip()
     return text.translate(_SUPERSCRIPTS) if _EXPONENT.fullmatch(text) else None
+
+
+def _bullet(node: LexborNode) -> str | None:
+    """Return a bullet for a letter that a symbol font shows as one, as Word writes lists."""
+    if node.tag != "span" or not _WORD_MARK.search(node.attributes.get("style") or ""):
+        return None
+    return "• " if _WORD_BULLET.fullmatch(node.text().strip()) else None
 
 
 def _beginning(node: LexborNode) -> Event | None:  # noqa: PLR0911 - a table of cases

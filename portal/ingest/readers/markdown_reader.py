@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from markdown_it import MarkdownIt
-from markdown_it.rules_block import StateBlock, reference
+from markdown_it.rules_block import StateBlock, reference, table
+from markdown_it.rules_block.table import escapedSplit
 from markdown_it.token import Token
 
 from portal.ingest.readers import markdown_dialects
@@ -89,6 +90,7 @@ def records(source: str) -> Iterator[dict[str, Any]]:
     parser = MarkdownIt("commonmark", {"maxNesting": _DEEPEST_NESTING})
     parser.enable(["table", "strikethrough"]).disable(["inline", "text_join"])
     parser.block.ruler.at("reference", _reference)
+    parser.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
     parser.block.ruler.before("paragraph", "end_of_list", _end_of_list, {"alt": ["paragraph"]})
     markdown_dialects.extend(parser)
     environment: dict[str, object] = {}
@@ -112,6 +114,39 @@ def _reference(state: StateBlock, first: int, last: int, silent: bool) -> bool:
     """Parse a link reference definition, but not a footnote: "[^1]: 注释" would read as one."""
     place = state.bMarks[first] + state.tShift[first]
     return not state.src.startswith("[^", place) and reference(state, first, last, silent)
+
+
+def _table(state: StateBlock, first: int, last: int, silent: bool) -> bool:
+    """Parse a table. Cells of a row beyond the header's, which the parser drops, are kept."""
+    begin = len(state.tokens)
+    if not table(state, first, last, silent):
+        return False
+    row: list[Token] = []
+    for token in state.tokens[begin:]:
+        if token.type == "inline":
+            row.append(token)
+        elif token.type == "tr_close":
+            line, _ = row[0].map or (first, first)
+            source = state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]]
+            cells = escapedSplit(source.strip())
+            cells = cells[not cells[0] : len(cells) - (not cells[-1])]
+            if len(cells) > len(row):
+                for cell, content in zip(row, _fit(cells, len(row)), strict=True):
+                    cell.content = content.strip()
+            row = []
+    return True
+
+
+def _fit(cells: Sequence[str], count: int) -> list[str]:
+    """Return this number of cells: the parts of code with a bar, then the last ones are joined."""
+    fitted: list[str] = []
+    for left, cell in enumerate(cells):
+        is_code = fitted and fitted[-1].count("`") % 2 and len(fitted) + len(cells) - left > count
+        if is_code or len(fitted) == count:
+            fitted[-1] += f"|{cell}"
+        else:
+            fitted.append(cell)
+    return fitted
 
 
 def _end_of_list(state: StateBlock, line: int, _last: int, silent: bool) -> bool:

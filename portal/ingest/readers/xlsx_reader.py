@@ -2,10 +2,11 @@
 
     {"sheet": "Prices"}
     {"rows": [["Part", "Price"], ["Fan", "12.50"], …]}
-    {"has_hidden": false}
+    {"has_hidden": false, "lacks_results": false}
 
 openpyxl reads a sheet as a stream. Formulas are not computed: their results are read as the saving
-program stored them. Macros, external links and pictures are not opened.
+program stored them, and `lacks_results` is true if it stored none. Macros, external links and
+pictures are not opened.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
 import openpyxl
-from openpyxl.utils import range_boundaries
+from openpyxl.utils import coordinate_to_tuple, range_boundaries
 
 from portal.ingest.readers import archives
 
 MAX_CELLS = 2_000_000  # A million rows of two; read in 20 s.
 _MAX_MERGED = 20_000
+_MAX_FORMULA_ROWS = 1_000  # A program that stores no results stores none from the start.
 _MAX_REPEATED = 100  # Max length of a spanning cell's text that is repeated in each row.
 _ROWS_A_RECORD = 500
 # Three elements per cell, plus some for the rest.
@@ -35,29 +37,50 @@ _QUOTED = re.compile(r'"([^"]*)"|\[\$([^\]-]*)[^\]]*\]')
 
 def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
     """Yield the records, or an error: characters, or one of `archives.read_checked`."""
-    merged: defaultdict[str, list[str]] = defaultdict(list)
-
-    def note(part: str, name: str, attributes: dict[str, str]) -> None:
-        if name.endswith("mergeCell") and len(merged[part]) < _MAX_MERGED:
-            merged[part].append(attributes.get("ref", ""))
-
+    notes: defaultdict[str, _PartNotes] = defaultdict(_PartNotes)
     return archives.read_checked(
-        file, lambda: _sheets(file, merged, characters), _LIMITS, on_element=note
+        file,
+        lambda: _sheets(file, notes, characters),
+        _LIMITS,
+        on_element=lambda part, name, attributes: notes[part].note(name, attributes),
     )
 
 
+class _PartNotes:
+    """What openpyxl does not tell of a sheet: `merged` ranges, and `formulas` as columns by row."""
+
+    def __init__(self) -> None:
+        self.merged: list[str] = []
+        self.formulas: defaultdict[int, list[int]] = defaultdict(list)
+        self._cell = ""  # The reference of the cell that has just begun.
+
+    def note(self, name: str, attributes: dict[str, str]) -> None:
+        """Take the next element of the sheet."""
+        tag, cell, self._cell = name.rpartition(":")[2], self._cell, ""
+        if tag == "c" and attributes.get("t") != "str":  # The result of a text may be empty.
+            self._cell = attributes.get("r", "")
+        elif tag == "f" and cell and len(self.formulas) < _MAX_FORMULA_ROWS:
+            row, column = coordinate_to_tuple(cell)
+            self.formulas[row].append(column)
+        elif tag == "mergeCell" and len(self.merged) < _MAX_MERGED:
+            self.merged.append(attributes.get("ref", ""))
+
+
 def _sheets(
-    file: BinaryIO, merged: Mapping[str, list[str]], characters: int
+    file: BinaryIO, notes: Mapping[str, _PartNotes], characters: int
 ) -> Iterator[dict[str, Any]]:
     book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
-    cells = MAX_CELLS
+    cells, lacks_results = MAX_CELLS, False
     for sheet in book.worksheets:
         if sheet.sheet_state != "visible":
             continue
         yield {"sheet": sheet.title}
         rows: list[list[str]] = []
         sheet.reset_dimensions()  # The dimensions that a sheet declares may be wrong.
-        for row in _rows(sheet, merged[sheet._worksheet_path.lstrip("/")]):  # noqa: SLF001
+        part = notes[sheet._worksheet_path.lstrip("/")]  # noqa: SLF001
+        for number, row in enumerate(_rows(sheet, part.merged), 1):
+            columns = part.formulas.get(number, ())
+            lacks_results |= any(not "".join(row[column - 1 : column]) for column in columns)
             cells -= max(len(row), 1)
             characters -= sum(map(len, row))
             if cells < 0:
@@ -71,7 +94,8 @@ def _sheets(
                 yield {"rows": rows}
                 rows = []
         yield {"rows": rows}
-    yield {"has_hidden": any(sheet.sheet_state != "visible" for sheet in book.worksheets)}
+    has_hidden = any(sheet.sheet_state != "visible" for sheet in book.worksheets)
+    yield {"has_hidden": has_hidden, "lacks_results": lacks_results}
 
 
 def _rows(sheet: Any, merged: list[str]) -> Iterator[list[str]]:
@@ -84,6 +108,8 @@ def _rows(sheet: Any, merged: list[str]) -> Iterator[list[str]]:
     open_spans: dict[int, tuple[str, int]] = {}
     for number, row in enumerate(sheet.iter_rows(), 1):
         texts = [_as_shown(cell) for cell in row]
+        if any(texts):  # Rows end with their last own cell.
+            texts += [""] * (max(open_spans, default=0) - len(texts))
         for column in list(open_spans):
             text, bottom = open_spans[column]
             if number > bottom:
@@ -109,6 +135,8 @@ def _as_shown(cell: Any) -> str:  # noqa: PLR0911 - a table of cases
         return value.isoformat()
     if isinstance(value, datetime.time):
         return value.isoformat(timespec="minutes")
+    if isinstance(value, datetime.timedelta):
+        return _duration(value, cell.number_format or "")
     if isinstance(value, int | float):
         return _number(value, cell.number_format or "")
     return str(value)
@@ -122,6 +150,14 @@ def _date(value: datetime.datetime, number_format: str) -> str:
     if "h" in codes and not re.search("[yd]", codes):
         return value.time().isoformat(timespec="minutes")
     return value.isoformat(sep=" ", timespec="minutes")
+
+
+def _duration(value: datetime.timedelta, number_format: str) -> str:
+    """Format a duration in hours and minutes, and in seconds if its number format has them."""
+    seconds = round(value.total_seconds())
+    minutes, second = divmod(abs(seconds), 60)
+    shown = f"{'-' if seconds < 0 else ''}{minutes // 60}:{minutes % 60:02}"
+    return f"{shown}:{second:02}" if "s" in number_format.lower() else shown
 
 
 def _number(value: float, number_format: str) -> str:

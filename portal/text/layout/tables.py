@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from portal.domain.documents.structure import Block
 
@@ -93,11 +94,13 @@ def _header_at(text: str, start: int) -> str | None:
 
 
 def header_count(rows: Sequence[Sequence[str]]) -> int:
-    """Return 1 if the first row of a table without a marked header reads as one, else 0.
+    """Return how many of the first rows of a table without a marked header read as one: 0, 1 or 2.
 
     A header names the columns differently, in short words rather than figures: every column after
     the first, or at least half of them if there are figures below.
     """
+    if _has_header_of_two(rows):
+        return 2
     first = [cell.strip() for cell in rows[0]] if len(rows) > 1 else []
     names = [cell for cell in first if cell]
     if len(first) < 2 or not names or len(set(names)) < len(names):  # noqa: PLR2004
@@ -109,9 +112,47 @@ def header_count(rows: Sequence[Sequence[str]]) -> int:
     )
     named = "|".join(first).rstrip("|").split("|")  # Merged cells leave empty ones behind.
     is_named = (all(named[1:]) or has_figures) and 2 * len(names) >= len(first) and len(names) > 1
-    is_named = is_named or all(first[1:])
-    is_short = sum(map(len, names)) <= _MAX_MEAN_HEADER_CELL * len(names)
-    return int(is_named and is_short and all(map(_is_name, names)))
+    return int((is_named or all(first[1:])) and _are_names(names))
+
+
+def _has_header_of_two(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether the second row names the columns that cells of the first row span.
+
+    Such a cell leaves empty ones behind, and one that spans both rows is repeated in the second.
+    Figures must follow, for rows of data with a label in common look the same.
+    """
+    if len(rows) < 3:  # noqa: PLR2004
+        return False
+    first, second, below = zip(*zip_longest(*rows[:3], fillvalue=""), strict=True)
+    left = next((at for at, cell in enumerate(first) if cell), len(first))
+    gaps = {at for at, cell in enumerate(first) if at > left and second[at] and not cell}
+    spanned = gaps | {at - 1 for at in gaps}
+    others = [(first[at], second[at]) for at in range(len(first)) if at not in spanned]
+    names = join_header(rows[:2])
+    if not gaps or len(names) - len(gaps) == 1 or len(set(names)) < len(names):
+        return False
+    if not all(second[at] for at in spanned) or not _are_names([*filter(None, second)]):
+        return False
+    if any(a and b and a != b for a, b in others) or any(map(_LABELLED.search, first)):
+        return False
+    figures = [bool(_NUMBER.fullmatch(below[at])) for at in spanned]
+    return any(figures) if any(a and a == b for a, b in others) else all(figures)
+
+
+def join_header(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return one name per column; above the last row, a name spans the empty cells after it."""
+    width = max(map(len, rows), default=0)
+    padded = [[*row, *[""] * (width - len(row))] for row in rows]
+    for row in padded[:-1]:
+        for column in range(1, width):
+            row[column] = row[column] or row[column - 1]
+    return [" ".join(dict.fromkeys(filter(None, names))) for names in zip(*padded, strict=True)]
+
+
+def _are_names(cells: Sequence[str]) -> bool:
+    """Return whether cells may name columns, and are short on average."""
+    is_short = sum(map(len, cells)) <= _MAX_MEAN_HEADER_CELL * len(cells)
+    return is_short and all(map(_is_name, cells))
 
 
 def _is_name(cell: str) -> bool:

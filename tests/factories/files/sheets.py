@@ -26,6 +26,16 @@ def write_xlsx(path: Path, **sheets: list[list[Any]]) -> Path:
     return path
 
 
+def merge_cells(path: Path, *ranges: str) -> Path:
+    """Merge cells of the first sheet."""
+    with path.open("rb") as file:  # Its name may have no suffix.
+        book = openpyxl.load_workbook(file)
+    for cells in ranges:
+        book.worksheets[0].merge_cells(cells)
+    book.save(path)
+    return path
+
+
 def _moment() -> datetime.datetime:
     return datetime.datetime.fromisoformat("2024-04-01T09:30")
 

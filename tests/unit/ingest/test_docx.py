@@ -69,6 +69,18 @@ def test_bold_lines_above_text_are_headings(tmp_path: Path) -> None:
     assert [heading.title for heading in extracted.headings] == ["一、总则", "封面", "二、年假"]
 
 
+def test_interrupted_list_continues_its_numbers(tmp_path: Path) -> None:
+    body = "".join([
+        office.paragraph("Stop the press.", level=0), office.paragraph("Wait.", level=0),
+        office.paragraph("Ten minutes at least."), office.table(("Press", "A")),
+        office.paragraph("Open it.", level=0), office.paragraph("Use gloves", level=1),
+    ])  # fmt: skip
+    assert read(office.write_docx(tmp_path / "a.docx", body)).text == (
+        "1. Stop the press.\n2. Wait.\n\nTen minutes at least.\n\nPress | A\n\n"
+        "3. Open it.\n  - Use gloves"
+    )
+
+
 def test_results_of_fields_and_words_below_ruby_are_read(tmp_path: Path) -> None:
     run = "<w:r><w:t>{}</w:t></w:r>"
     field = f'<w:fldSimple w:instr=" SEQ Table ">{run.format(3)}</w:fldSimple>'

@@ -245,6 +245,20 @@ def test_bold_lines_and_written_bullets_of_word_are_headings_and_items(tmp_path:
     assert items == ["- 婚假 10 天", "- 产假 158 天"]
 
 
+def test_title_and_second_level_bullets_of_word_are_heading_and_items(tmp_path: Path) -> None:
+    mark = "<p class=MsoListParagraph><span style='mso-list:Ignore'>{}<span>&nbsp;</span></span>{}"
+    extracted = read(
+        tmp_path,
+        "<html><body><p class=MsoTitle>Travel<p class=MsoNormal>For all."
+        + "".join(
+            mark.format(*each) for each in [("·", "Economy"), ("o", "Upgrades"), ("§", "Rail")]
+        )
+        + mark.format("a", "Taxi").replace("a<span>", "a)<span>"),
+    )
+    assert extracted.text == "Travel\n\nFor all.\n\n- Economy\n- Upgrades\n- Rail\na) Taxi"
+    assert [heading.title for heading in extracted.headings] == ["Travel"]
+
+
 def test_items_after_breaks_are_items(tmp_path: Path) -> None:
     extracted = read(tmp_path, "<p>Bring:<br>- a badge<br>- a phone with<br>its charger</p>")
     assert extracted.text == "Bring:\n\n- a badge\n- a phone with\nits charger"

@@ -79,7 +79,7 @@ def test_other_formats_are_named(head: bytes, name: str, detected: str) -> None:
     [
         (("a.txt",), "a.docx", "a ZIP archive"),
         (("[Content_Types].xml", "xl/workbook.bin"), "a.docx", "Excel"),
-        (("[Content_Types].xml", "ppt/presProps.xml"), "a.zip", "PowerPoint"),
+        (("[Content_Types].xml", "ppt/presProps.xml"), "a.zip", "damaged PowerPoint"),
         (("word/document.xml",), "a.docx", "a ZIP archive"),
         (("[Content_Types].xml.bak", "sword/a"), "a.docx", "a ZIP archive"),
     ],
@@ -93,10 +93,13 @@ def test_archive_type_is_detected_by_its_members(
 
 
 @pytest.mark.parametrize("keep", [4, 60, -30])
-def test_truncated_archive_is_not_a_document(tmp_path: Path, keep: int) -> None:
+@pytest.mark.parametrize(("name", "kind"), [("a.zip", "ZIP"), ("a.docx", "damaged Word")])
+def test_truncated_archive_is_not_a_document(
+    tmp_path: Path, keep: int, name: str, kind: str
+) -> None:
     data = office.write_docx(tmp_path / "file").read_bytes()[:keep]
-    with pytest.raises(UnsupportedFormat, match="ZIP"):
-        sniff_file(io.BytesIO(data), "a.zip")
+    with pytest.raises(UnsupportedFormat, match=kind):
+        sniff_file(io.BytesIO(data), name)
 
 
 def test_text_about_other_formats_stays_text() -> None:

@@ -49,7 +49,9 @@ def test_tagged_table_needs_no_rules(tmp_path: Path) -> None:
         ("Single room", "80 euros with breakfast"),
         ("Suite", "240 euros"),
     ]
-    assert extracted.text.startswith("What a night costs is listed below.\n\nItem | Price (euros)\n")
+    assert extracted.text.startswith(
+        "What a night costs is listed below.\n\nItem | Price (euros)\n"
+    )
 
 
 def test_table_without_rules_is_read_as_rows_and_cells(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def test_workbook_reads_as_its_sheets_show_it(tmp_path: Path) -> None:
     assert (origins.header, origins.caption) == (("部件", "产地"), "价目")
     assert [heading.title for heading in extracted.headings] == ["价目"]
     assert "never shown" not in extracted.text
-    assert extracted.warnings == (xlsx.HIDDEN_LEFT_OUT,)
+    assert extracted.warnings == (xlsx.HIDDEN_LEFT_OUT, xlsx.RESULTS_LEFT_OUT)
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,7 @@ def test_workbook_reads_as_its_sheets_show_it(tmp_path: Path) -> None:
     [
         ("a.csv", '部件,"单价, 元",备注\n风扇,12,"两行\n一格"\n电源线,3,\n'),
         ("a.csv", "部件;单价, 元;备注\r\n风扇;12;两行 一格\r\n电源线;3;\r\n"),
+        ("a.csv", 'sep=;\r\n部件;"单价, 元";备注\r\n风扇;12;两行 一格\r\n电源线;3;\r\n'),
         ("a.tsv", "部件\t单价, 元\t备注\n风扇\t12\t两行 一格\n电源线\t3\t\n"),
     ],
 )
@@ -47,7 +48,7 @@ def test_records_are_rows_with_the_header_of_the_first(
 ) -> None:
     extracted = read(files.write_text(tmp_path / name, content))
     (table,) = tables(extracted)
-    assert table.header == ("部件", "单价, 元", "备注")
+    assert (table.header, table.start) == (("部件", "单价, 元", "备注"), 0)
     assert cells(extracted.text, table)[1:] in (
         [("风扇", "12", "两行 一格"), ("电源线", "3", "")],
         [("风扇", "12", "两行 一格"), ("电源线", "3")],
@@ -78,6 +79,46 @@ def test_header_is_recognised_by_its_names(
     assert bool(table.header) is is_header
 
 
+@pytest.mark.parametrize("merged", [("A1:A2", "F1:F2"), ()])
+def test_header_of_two_rows_names_each_column(tmp_path: Path, merged: tuple[str, ...]) -> None:
+    rows = [
+        ["Site", "First half", None, "Second half", None, "Manager"],
+        [None, "Plan", "Actual", "Plan", "Actual"],
+        ["Lisbon", 12, 13, 15, 16, "Costa"],
+        ["Porto", 22, 23, 25, 26, "Lima"],
+    ]
+    path = sheets.write_xlsx(tmp_path / "a.xlsx", Sheet1=rows)
+    (table,) = tables(read(sheets.merge_cells(path, "B1:C1", "D1:E1", *merged)))
+    assert table.header == (
+        "Site",
+        *("First half Plan", "First half Actual", "Second half Plan", "Second half Actual"),
+        "Manager",
+    )
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["Name,Phone,,Note", "Ada,n/a,mobile,friend", "Bo,none,555 0101,x"],
+        ["Cooling,Fan,,quiet", "Cooling,Sink,copper,loud", "Cables,Cord,,new"],
+        ["Site,Yield", "Site,Wheat,Rye", "North,low,high"],
+        ["Version: 3.2,,Approved: May", "Part,Price,Stock", "Fan,12,4"],
+        ["Part,Price,,Stock", "Fan,12,13,4", "Cord,14,15,5"],
+    ],
+)
+def test_first_row_of_data_is_no_second_row_of_a_header(tmp_path: Path, lines: list[str]) -> None:
+    (table,) = tables(read(files.write_text(tmp_path / "a.csv", "\n".join(lines))))
+    assert table.header in ((), tuple(lines[0].split(",")))
+
+
+def test_caption_has_the_title_lines_that_stand_together(tmp_path: Path) -> None:
+    table = "Month,Cost\nMay,455\n"
+    content = f"Energy\nBy facility team\n\n{table}\nSource: meters\n\nWater\n{table}"
+    extracted = read(files.write_text(tmp_path / "a.csv", content))
+    captions = [table.caption for table in tables(extracted)]
+    assert captions == ["Energy – By facility team", "Water"]
+
+
 def test_dates_and_numbers_are_shown_in_their_format(tmp_path: Path) -> None:
     moment = datetime.datetime.fromisoformat("2024-04-01T09:30")
     row = [
@@ -85,9 +126,11 @@ def test_dates_and_numbers_are_shown_in_their_format(tmp_path: Path) -> None:
         (moment, "m/d/yy"),
         (moment, "d/m/yyyy h:mm"),
         (1234567, "#,##0"),
+        (datetime.timedelta(hours=26, minutes=5), "[h]:mm"),
+        (datetime.timedelta(hours=1, seconds=7), "[h]:mm:ss"),
     ]
     extracted = read(sheets.write_xlsx(tmp_path / "a.xlsx", Sheet1=[row]))
-    assert extracted.text == "09:30 | 2024-04-01 | 2024-04-01 09:30 | 1,234,567"
+    assert extracted.text == "09:30 | 2024-04-01 | 2024-04-01 09:30 | 1,234,567 | 26:05 | 1:00:07"
 
 
 def test_row_far_down_is_found_with_its_header(tmp_path: Path) -> None:

@@ -138,6 +138,17 @@ def test_html_tables_have_headers_captions_and_spanning_cells(tmp_path: Path) ->
     assert [extracted.text[note.start : note.end] for note in notes] == ["1. A note."]
 
 
+def test_cells_beyond_the_header_are_kept(tmp_path: Path) -> None:
+    rows = ["| full | `tar c / | gzip` | Sunday |", "| logs | cat | daily | or | never |"]
+    source = "\n".join(["| Job | Command | When |", "|---|---|---|", *rows])
+    extracted = read(tmp_path, f"> {source}".replace("\n", "\n> "))
+    (table,) = tables(extracted)
+    assert cells(extracted.text, table)[1:] == [
+        ("full", "tar c / | gzip", "Sunday"),
+        ("logs", "cat", "daily | or | never"),
+    ]
+
+
 def test_lists_in_cells_stay_in_their_rows(tmp_path: Path) -> None:
     extracted = read(
         tmp_path,
@@ -154,13 +165,16 @@ def test_lists_in_cells_stay_in_their_rows(tmp_path: Path) -> None:
     assert extracted.text.endswith("\n\n- Home\n\nCosts")
 
 
-def test_header_of_several_rows_names_each_column(tmp_path: Path) -> None:
-    extracted = read(
-        tmp_path,
-        """<html><table><tr><th rowspan=2>Year<th colspan=2>Income<tr><th>North<th>South
-        <tr><th rowspan=2>2025<tr><td>10<td>20</table>""",
-        MediaType.HTML,
-    )
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "<tr><th>North<th>South<tr><th rowspan=2>2025<tr><td>10<td>20",
+        "<tr><td>North<td>South<tr><td>2025<td>10<td>20",  # Slides mark only the first row.
+    ],
+)
+def test_header_of_several_rows_names_each_column(tmp_path: Path, rows: str) -> None:
+    first = "<tr><th rowspan=2>Year<th colspan=2>Income"
+    extracted = read(tmp_path, f"<html><table>{first}{rows}</table>", MediaType.HTML)
     (income,) = tables(extracted)
     assert income.header == ("Year", "Income North", "Income South")
     assert cells(extracted.text, income)[-1] == ("2025", "10", "20")

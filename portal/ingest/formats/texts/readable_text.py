@@ -10,7 +10,7 @@ from portal.domain.documents import ExtractedText, Heading
 from portal.domain.documents.structure import Block, BlockKind
 from portal.errors import EmptyFile
 from portal.ingest.limits import FileToRead
-from portal.text.layout.tables import BORDER, CELL_BORDER, header_count
+from portal.text.layout.tables import BORDER, CELL_BORDER, header_count, join_header
 
 _MAX_ADDRESS_LENGTH = 200  # Longer ones are data, not addresses for reading.
 _DEEPEST_INDENT = 20  # Deeper lists are indented no further.
@@ -18,7 +18,7 @@ TERMS = -1
 _SPACES = re.compile(r"\s+")
 _MAX_TITLE_LENGTH = 300  # Longer headings are paragraphs in large type.
 _AROUND_CODE = re.compile(r"\A(?:[ \t]*\n)+|\s+\Z")
-_MAX_CAPTION_LENGTH = 200
+MAX_CAPTION_LENGTH = 200
 MAX_IMAGES = 2_000  # of a document
 _CAPTION = re.compile(r"(?:表|附表|Table|Tab\.)\s*[\d一二三四五六七八九十A-Z]", re.IGNORECASE)
 # Bullets, numbers and letters that are written by hand: "● ", "2) ", "（三）".
@@ -30,7 +30,7 @@ _ITEM_LINE = re.compile(rf"\n(?={_MARKER.pattern})")
 
 
 class _OpenTable:
-    """A table being written. Only the header and the first row below are kept in `rows`."""
+    """A table being written. Only the header and two rows below are kept in `rows`."""
 
     def __init__(self, caption: str) -> None:
         self.caption = caption
@@ -178,14 +178,14 @@ class ReadableText:
 
     def open_table(self, caption: str = "") -> None:
         # Each chunk of the table has the caption and the header as its context.
-        self._table = _OpenTable((caption or self._caption_above())[:_MAX_CAPTION_LENGTH])
+        self._table = _OpenTable((caption or self._caption_above())[:MAX_CAPTION_LENGTH])
 
     def _caption_above(self) -> str:
         """Return the last block if it is a table's caption: "Table 3: …", or marked as one."""
         last = self._parts[-1].strip() if self._parts else ""
         block = self.blocks[-1] if self.blocks else None
         if block and block.end == self.length:
-            return last[:_MAX_CAPTION_LENGTH] if block.kind is BlockKind.CAPTION else ""
+            return last[:MAX_CAPTION_LENGTH] if block.kind is BlockKind.CAPTION else ""
         if not is_caption(last) or (
             self.headings and self.headings[-1].start == self.length - len(last)
         ):
@@ -222,7 +222,7 @@ class ReadableText:
             table.header_count += 1
         table.row_count += 1
         table.end = self.length
-        if len(table.rows) <= table.header_count + 1:
+        if len(table.rows) <= table.header_count + 2:
             table.rows.append(cells)
             table.starts.append(start)
         for cell in cells:
@@ -237,10 +237,10 @@ class ReadableText:
         self._images_of_table.clear()
         if table is None or not table.starts:
             return
-        count = table.header_count or header_count(table.rows)
+        count = max(table.header_count, header_count(table.rows))
         if count == table.row_count:
             count = 0  # A header alone is not a table.
-        header = _join_header(table.rows[:count])
+        header = join_header(table.rows[:count])
         if table.row_count == 1 and len(table.rows[0]) == 1:
             return
         self.blocks.append(
@@ -260,15 +260,6 @@ class ReadableText:
         self.add_block(_AROUND_CODE.sub("", code), BlockKind.CODE)
 
 
-def _join_header(rows: list[list[str]]) -> list[str]:
-    """Return one name per column; above the last row, a name spans the empty cells after it."""
-    rows = [list(row) for row in rows]
-    for row in rows[:-1]:
-        for column in range(1, len(row)):
-            row[column] = row[column] or row[column - 1]
-    return [" ".join(dict.fromkeys(filter(None, names))) for names in zip(*rows, strict=False)]
-
-
 def is_item(text: str) -> bool:
     """Return whether a paragraph begins with a marker of a list: "● …", "2) …", "（三）…"."""
     return bool(_MARKER.match(text))
@@ -281,7 +272,7 @@ def split_items(text: str) -> list[str]:
 
 def is_caption(text: str) -> bool:
     """Return whether a paragraph reads as the caption of a table: "Table 3: …"."""
-    return len(text) <= _MAX_CAPTION_LENGTH and "\n" not in text and bool(_CAPTION.match(text))
+    return len(text) <= MAX_CAPTION_LENGTH and "\n" not in text and bool(_CAPTION.match(text))
 
 
 def one_line(text: str) -> str:

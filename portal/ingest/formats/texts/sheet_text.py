@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from portal.ingest.formats.texts.readable_text import ReadableText, one_line
+from portal.ingest.formats.texts.readable_text import (
+    MAX_CAPTION_LENGTH,
+    ReadableText,
+    one_line,
+)
 
 _ROWS_COMPARED = 20
+_MAX_TITLES = 20  # More lines are a text.
 
 
 class SheetText:
@@ -15,7 +20,8 @@ class SheetText:
     def __init__(self) -> None:
         self.readable = ReadableText()
         self._sheet = ""
-        self._title = ""
+        self._titles: list[str] = []  # The last lines, up to an empty row or a table.
+        self._after_empty = False
         # The first rows of the open table, which show how many empty columns precede it: the header
         # may have no name for the column of row labels.
         self._rows: list[Sequence[str]] | None = None
@@ -24,7 +30,7 @@ class SheetText:
 
     def open_sheet(self, title: str, *, is_heading: bool) -> None:
         self.close_table()
-        self._sheet, self._title = title if is_heading else "", ""
+        self._sheet, self._titles = title if is_heading else "", []
         if is_heading:
             self.readable.add_heading(1, title)
 
@@ -32,6 +38,7 @@ class SheetText:
         filled = [place for place, cell in enumerate(cells) if cell.strip()]
         if not filled:
             self.close_table()
+            self._after_empty = True
         elif self._rows is not None:
             self._rows.append(cells[: filled[-1] + 1])
             if len(self._rows) == _ROWS_COMPARED:
@@ -40,12 +47,19 @@ class SheetText:
             self._write_row(cells[: filled[-1] + 1])
         elif len(filled) == 1:
             # A title or a note, above a table or alone.
-            self._title = one_line(cells[filled[0]])
-            self.readable.add_block(self._title)
+            title = one_line(cells[filled[0]])
+            self._titles = [title] if self._after_empty else [*self._titles[-_MAX_TITLES:], title]
+            self._after_empty = False
+            self.readable.add_block(title)
         else:
             self._rows = [cells[: filled[-1] + 1]]
             self._in_table = True
-            self.readable.open_table(self._title or self._sheet)
+            self.readable.open_table(self._caption())
+
+    def _caption(self) -> str:
+        """Return the lines above the table; only the last if they are longer than a title."""
+        caption = " – ".join(self._titles)
+        return (caption if len(caption) <= MAX_CAPTION_LENGTH else self._titles[-1]) or self._sheet
 
     def _write_rows(self) -> None:
         rows, self._rows = self._rows or [], None
@@ -60,7 +74,7 @@ class SheetText:
         if self._in_table:
             self._write_rows()
             self.readable.close_table()
-            self._in_table, self._title = False, ""
+            self._in_table, self._titles = False, []
 
 
 def _empty_count(cells: Sequence[str]) -> int:

@@ -217,9 +217,22 @@ def test_filters_are_in_the_address_and_back_returns_to_the_same_rows(
     expect(again.get_by_label("Title contains")).to_have_value("item")
     again.get_by_label("Status").select_option("failed")
     expect(again.get_by_text("No documents match these filters")).to_be_visible()
+    expect(again.get_by_test_id("select-all")).to_be_hidden()
     again.go_back()
     expect(again.get_by_label("Status")).to_have_value("")
     expect(rows_of(again)).to_have_count(50)
+
+
+def test_name_of_a_new_folder_survives_a_change_of_language(portal: LightPortal) -> None:
+    page = portal.open_window("en").page
+    page.goto("/folders/new")
+    page.get_by_label("Folder name").fill("Leases")
+    page.get_by_test_id("language-switch").click()
+    expect(page.get_by_label("文件夹名称")).to_have_value("Leases")
+    page.get_by_test_id("language-switch").click()
+    expect(page.get_by_label("Folder name")).to_have_value("Leases")
+    page.reload()
+    expect(page.get_by_label("Folder name")).to_have_value("")
 
 
 def test_rare_filters_open_by_keyboard_and_apply_at_once(portal: LightPortal) -> None:

@@ -90,6 +90,7 @@ def test_forty_files_of_which_three_fail_by_keyboard(
     known = page.get_by_test_id("upload-item")
     expect(known).to_contain_text("Already uploaded.")
     expect(words).to_have_text("0 of 1 uploaded, 1 already there")
+    expect(every).to_be_hidden()
     expect(page.locator("#upload-spoken")).not_to_contain_text("All files")
     expect(portal.row("one more")).to_have_count(1)
     known.get_by_test_id("dismiss-upload").press("Enter")

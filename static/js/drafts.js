@@ -2,6 +2,10 @@
 const KEY = "drafts";
 
 export function watchDrafts() {
+  restoreTyped();
+  document.addEventListener("submit", ({ target }) => {
+    if (target.matches("[action*='/preferences/']")) keepTyped();
+  });
   const field = draftField();
   if (!field) return;
   const draft = draftsOf(field)[location.pathname] ?? "";
@@ -43,5 +47,33 @@ function draftsOf(field) {
     return stored?.person === field.form.dataset.person ? stored.drafts : {};
   } catch {
     return {};
+  }
+}
+
+// What was typed in other forms outlives a change of language or appearance, which loads the page
+// again, and nothing else. Passwords and tokens are not kept.
+const TYPED = "typed";
+const TEXT = ":not([type]), [type=text], [type=search], [type=url], [type=number]";
+
+const typedFields = () => document.querySelectorAll(`main :is(textarea, input:is(${TEXT})):not([readonly])`);
+
+function keepTyped() {
+  const values = [...typedFields()].map(({ value }) => value);
+  try {
+    sessionStorage.setItem(TYPED, JSON.stringify({ page: location.pathname, values }));
+  } catch {
+    // As for drafts.
+  }
+}
+
+function restoreTyped() {
+  try {
+    const { page, values } = JSON.parse(sessionStorage.getItem(TYPED)) ?? {};
+    sessionStorage.removeItem(TYPED);
+    const fields = typedFields();
+    if (page !== location.pathname || values.length !== fields.length) return;
+    fields.forEach((field, place) => { field.value = values[place]; });
+  } catch {
+    // Without a store nothing was kept.
   }
 }

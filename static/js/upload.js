@@ -278,21 +278,21 @@ class Uploads {
   summarise() {
     const failed = this.rows("failed");
     const { stored, known } = this;
-    const isKept = this.rows("failed", "known").length > 0;
+    const kept = this.rows("failed", "known").length;
     const active = this.queue.length + this.rows("waiting", "sending").length;
     const counts = { stored, known, total: stored + known + failed.length + active, failed: failed.length };
     const words = this.words(`summary${known ? "Known" : ""}${failed.length ? "Failed" : ""}`, counts);
     const sent = this.rows("sending").reduce((sum, row) => sum + Number(row.dataset.sentBytes), this.sentBytes);
     const share = this.bytes ? Math.min(1, sent / this.bytes) : 0;
     const part = (name) => this.progress.querySelector(`[data-${name}]`);
-    this.progress.hidden = !counts.total || (!active && !isKept);
+    // Failures of an earlier visit are no part of an upload, and a single one has its own buttons.
+    this.progress.hidden = !counts.total || (!active && kept < (this.bytes ? 1 : 2));
     const remaining = active ? this.remaining(this.startedAt, share) : "";
-    // Failures of an earlier visit are no part of an upload.
     part("summary").textContent = this.bytes ? words + remaining : "";
     part("share").hidden = !active;
     part("share").value = share;
     part("retry-all").hidden = !failed.some(canRetry);
-    part("dismiss-all").hidden = !isKept;
+    part("dismiss-all").hidden = kept < 2;
     const more = document.getElementById("upload-more");
     more.textContent = this.queue.length ? this.words("more", { count: this.queue.length }) : "";
     this.announce(words, active);

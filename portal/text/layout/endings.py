@@ -15,7 +15,8 @@ _MAX_HEADING_LENGTH = 80
 
 def end_before_heading(text: str, start: int, end: int, earliest: int) -> int:
     """Return where `text[start:end]` should end, so that it does not end with the heading of the
-    text that follows, or the first row of its table. Never before `earliest`.
+    text that follows, the first row of its table, or the number of an item without its text. Never
+    before `earliest`.
 
     The text has no known blocks: a short line between blank ones that does not end like a sentence
     is taken for a heading.
@@ -32,6 +33,8 @@ def end_before_heading(text: str, start: int, end: int, earliest: int) -> int:
 def _heads_what_follows(text: str, before: int, line: int, end: int) -> bool:
     """Return whether the line at `line` heads what follows `end`; `before` is where the text above
     it ends."""
+    if LIST_ITEM.fullmatch(text, line, end):
+        return True
     last, _, below = text[line:].partition("\n")
     above = text[text.rfind("\n", 0, before) + 1 : before]
     if CELL_BORDER in last:

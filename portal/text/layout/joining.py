@@ -118,14 +118,18 @@ def _reading_start(joined: Fragment, chunk: Fragment, wanted_chars: int) -> int:
 
 
 def _word_end(joined: Fragment, end: int) -> int:
-    """Return the last end of a word within the visible rest of a sentence."""
+    """Return the last end of a word, or of a row of a table, within the visible rest of a
+    sentence."""
     rest = joined.text[end - joined.start : end - joined.start + _MAX_REST_LENGTH]
-    space = max(rest.rfind(" "), rest.rfind("\n"))
+    line = rest.rfind("\n")
+    space = line if line > 0 and CELL_BORDER in rest else max(rest.rfind(" "), line)
     return end + trim(rest, 0, space if space > 0 else len(rest))[1]
 
 
 def _word_start(joined: Fragment, start: int) -> int:
-    """Return the first beginning of a word within the visible rest of a sentence."""
+    """Return the first beginning of a word, or of a row of a table, within the visible rest of a
+    sentence."""
     rest = joined.text[max(0, start - joined.start - _MAX_REST_LENGTH) : start - joined.start]
-    space = rest.find(" ")
+    line = rest.find("\n")
+    space = line if line >= 0 and CELL_BORDER in rest else rest.find(" ")
     return start - len(rest) + trim(rest, space + 1, len(rest))[0]

@@ -7,7 +7,9 @@ from uuid import UUID
 from flask import render_template, request, url_for
 from flask_babel import gettext
 
+from portal.errors import InvitationsClosed
 from portal.http import context, hosts
+from portal.http.messages import error_message
 from portal.http.recent_sign_in import require_recent_sign_in
 from portal.services.documents.intake import quotas
 from portal.services.people import accounts, invitations, second_factors
@@ -57,12 +59,13 @@ def remove_second_factors(user_id: UUID) -> Answer:
 
 def _page() -> str:
     user = context.user()
+    is_closed = invitations.is_closed(context.services())
     values = {
         "accounts": accounts.list_accounts(context.services(), user),
         "verified_in_two_steps": second_factors.users_with_any(context.services(), user),
         "used_bytes": quotas.use_by_owner(context.services(), user),
         "user": user,
-        "is_closed": invitations.is_closed(context.services()),
+        "closed_reason": error_message(InvitationsClosed()) if is_closed else None,
         "open_invitations": invitations.list_invitations(context.services(), user),
         "invitation_link": None,
     }

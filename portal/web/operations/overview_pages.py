@@ -102,7 +102,8 @@ def _searches(
 def _up_to(bucket: Bucket, factor: int) -> str:
     if bucket.limit is None:
         return str(gettext("more"))
-    return f"≤ {_number(bucket.limit * factor)}"
+    limit = _number(bucket.limit * factor)
+    return f"≤ {limit}" if bucket.limit else limit
 
 
 def _answers(days: Sequence[Day]) -> Plot:
@@ -133,12 +134,12 @@ def _queue(days: Sequence[Day], waiting: int, working: int) -> Plot:
         "queue",
         gettext("Queue"),
         gettext(
-            "%(waiting)s waiting, %(working)s in progress. Finished and failed by day.",
+            "%(waiting)s queued, %(working)s processing. By day: processed, and failed among them.",
             waiting=_number(waiting),
             working=_number(working),
         ),
         gettext("Day"),
-        gettext("Finished"),
+        gettext("Processed"),
         [_bar(day, day.read + day.failed, day.failed) for day in days],
         gettext("Failed"),
     )

@@ -215,5 +215,5 @@ def _value(value: Any) -> str:
     if isinstance(value, int):
         return str(format_decimal(value))
     if isinstance(value, list | tuple):
-        return ", ".join(str(item) for item in value)
+        return str(gettext(", ")).join(str(item) for item in value)
     return str(gettext(VALUES[value])) if value in VALUES else str(value)

@@ -15,7 +15,7 @@ from portal.answering.quoting.questions import asks
 from portal.domain.documents import DocumentFilter, DocumentSummary
 from portal.domain.search import MAX_RESULTS, SearchHit, SearchMode, SearchOutcome, Span
 from portal.domain.search.explaining import WhyNot
-from portal.errors import N_, NotSignedIn, PortalError
+from portal.errors import N_, InvalidInput, NotSignedIn, PortalError
 from portal.http import context
 from portal.http.messages import error_message, missing_message
 from portal.services.documents import folders, library
@@ -83,6 +83,7 @@ def show() -> Answer:
     is_fragment = wants_fragment("search-results")
     shows_facets = not is_fragment or facets.chosen_before() != facets.chosen_facets(query)
     values = {**_values(query, shows_facets=shows_facets), "outcome": outcome, "error": error}
+    values["can_retry"] = not isinstance(failure, InvalidInput)
     if outcome is not None:
         outcome = with_whole_words(outcome)
         values["outcome"] = outcome

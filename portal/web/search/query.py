@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
@@ -128,9 +129,11 @@ def _metadata_filter(text: str) -> MetadataFilter | None:
 
     Numbers, true and false are read as in JSON, everything else is text.
     """
-    pairs = [part.partition("=") for part in text.split(",") if part.strip()]
+    pairs = [part.partition("=") for part in re.split("[,，]", text) if part.strip()]
     if any(not name.strip() or not equals for name, equals, _ in pairs):
-        raise InvalidInput("write a metadata filter as name=value, name=value")
+        raise InvalidInput(
+            "metadata is written as name=value, such as department=HR; commas separate several"
+        )
     conditions = [{name.strip(): _value(value.strip())} for name, _, value in pairs]
     return parse_filter({"$and": conditions} if conditions else None)
 

@@ -262,11 +262,14 @@ def test_filters_narrow_the_search_and_stay_in_its_address(
     assert set(found("&domain=HOUSE")) == {str(office)}
     assert set(found("&meta=source_file%3Dhandbook.md")) == {str(office)}
     assert found("&meta=source_file%3Dnone.md") == []
+    # A comma of Chinese keyboards also ends a condition.
+    assert set(found("&meta=source_file%3Dhandbook.md，")) == {str(office)}
     page = client.get("/search?q=office&meta=page_number%3D3&domain=house", headers=headers(portal))
     assert 'value="page_number=3"' in page.get_data(as_text=True)
     refused = client.get("/search?q=office&meta=nonsense", headers=headers(portal, language="zh"))
     assert refused.status_code == 422
     assert "名称=值" in text_of(refused)
+    assert ">重试</a>" not in refused.text
 
 
 def test_only_administrators_try_other_weights(

@@ -67,6 +67,17 @@ def test_rows_of_two_chunks_stay_on_lines_of_their_own() -> None:
     assert joined.text == table
 
 
+def test_rows_next_to_a_chunk_are_not_cut() -> None:
+    row = "ZC-{0} | projector of the meeting room on floor {0} | administration | in use"
+    table = "\n".join(row.format(number) for number in range(10, 20))
+    first, last = table.index("ZC-14"), table.index("\nZC-16")
+    chunk = Fragment(table[first:last], first, last)
+    before = Fragment(table[: first - 1], 0, first - 1)
+    after = Fragment(table[last + 1 :], last + 1, len(table))
+    joined = join_neighbours(chunk, before, after, wanted_chars=0)
+    assert joined.text.split("\n") == [row.format(number) for number in range(12, 18)]
+
+
 def test_overlapping_neighbours_are_not_doubled() -> None:
     chunk = cut(at("It closes"), at("front"))
     joined = join_neighbours(chunk, cut(0, 40), cut(at("Visitors"), len(DOCUMENT)), wanted_chars=0)

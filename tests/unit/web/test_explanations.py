@@ -58,6 +58,8 @@ def test_explanation_shows_the_legs_side_by_side(app: Flask) -> None:
         ("Terms looked up", "年假, leave"),
         ("a new key", "as it is"),
     )
+    with app.test_request_context(), force_locale("zh_Hans_CN"):
+        assert explanations.tables(explained)[0].rows[2][1] == "年假、leave"
     assert legs.columns == ("By meaning", "By keywords")
     assert legs.rows == (
         ("Plan", "Exact comparison", "–"),

@@ -57,7 +57,7 @@ def test_a_missing_a_fuzzy_and_an_obsolete_message_are_found():
 
 def _kinds() -> set[str]:
     named = {name for _, name in (*media_types._SIGNATURES, *media_types._ZIP_KINDS)}
-    return named | set(media_types._OFFICE_SUFFIXES.values())
+    return named | set(media_types._DAMAGED.values())
 
 
 @pytest.mark.parametrize("kind", sorted(_kinds()))

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from flask.testing import FlaskClient
 from sqlalchemy import insert, update
 
-from portal.domain.people.audit import Origin, Source
+from portal.domain.people.audit import Origin, Source, SubjectKind
 from portal.processes.cli import main
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent
@@ -21,6 +21,7 @@ from portal.services.operations import maintenance
 from portal.services.operations.reports import audit_log
 from portal.services.people import accounts
 from portal.store.models import AuditRow
+from portal.web.operations.audit_pages import DETAIL_WORDS
 from tests.conftest import PASSWORD, Portal
 from tests.factories.cases import for_each
 
@@ -45,6 +46,10 @@ def add(services: Services, count: int, **values: object) -> None:
                 for number in range(count)
             ],
         )
+
+
+def test_every_kind_of_subject_has_words() -> None:
+    assert set(SubjectKind) <= set(DETAIL_WORDS)
 
 
 def test_page_shows_who_did_what_from_where(admin: FlaskClient, portal: Portal) -> None:

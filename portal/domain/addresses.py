@@ -7,6 +7,7 @@ from functools import lru_cache
 from urllib.parse import quote
 from uuid import UUID
 
+DEFAULT_PORTS = {"http": 80, "https": 443}
 _MAX_QUERY_CHARACTERS = 200
 # Providers give each customer a network of this size, and any address in it may be used.
 _IPV6_NETWORK = 64

@@ -44,11 +44,11 @@ _LANGUAGES = ("zh-CN", "en")
 # All variants of Chinese get the Chinese interface.
 _CHINESE = ("zh-CN", "zh", "zh-Hans", "zh-Hans-CN", "zh-SG", "zh-TW", "zh-HK", "zh-Hant")
 
-# Requests that only read are logged at level debug, unless they fail.
-_SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
+# Requests that only read, RFC 9110.
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 _FIRST_ERROR = 400
 _FIRST_SERVER_ERROR = 500
-_UPLOAD = "multipart/form-data"
+UPLOAD = "multipart/form-data"
 
 log = structlog.get_logger(__name__)
 login_manager = LoginManager()
@@ -208,7 +208,7 @@ def as_portal_error(error: HTTPException, code: int) -> PortalError:
 
 def _too_large() -> PortalError:
     """Return RequestTooLarge for an upload, else BodyTooLarge."""
-    if request.mimetype == _UPLOAD and marks().accepts_files:
+    if request.mimetype == UPLOAD and marks().accepts_files:
         return RequestTooLarge(limit_mb=services().settings.max_upload_mb)
     return BodyTooLarge(limit=(request.max_content_length or 0) // 1024)
 
@@ -292,7 +292,7 @@ def _require_sign_in() -> None:
     else:
         _require_scope(scope)
     # The user was authenticated and authorised on the primary; the rest may read from a replica.
-    is_reading = request.method in _SAFE_METHODS or marked.scope is Scope.READ
+    is_reading = request.method in SAFE_METHODS or marked.scope is Scope.READ
     if is_reading and not marked.writes:
         services().database.enter_reading()
 
@@ -307,7 +307,7 @@ def _require_enrolled() -> None:
 def scope_of(view: Callable[..., Any], method: str) -> Scope:
     """Return the scope that a view needs: the marked one, else read for safe methods and write for
     all others."""
-    return marks_of(view).scope or (Scope.READ if method in _SAFE_METHODS else Scope.WRITE)
+    return marks_of(view).scope or (Scope.READ if method in SAFE_METHODS else Scope.WRITE)
 
 
 def _require_scope(scope: Scope) -> None:
@@ -325,7 +325,8 @@ def _path_without_secret() -> str:
 def _finish_request(response: Response) -> Response:
     """Add the request id, and log the request without its query string, which has users' words."""
     response.headers.setdefault("X-Request-ID", request_id())
-    is_news = request.method not in _SAFE_METHODS or response.status_code >= _FIRST_ERROR
+    # Requests that only read are logged at level debug, unless they fail.
+    is_news = request.method not in SAFE_METHODS or response.status_code >= _FIRST_ERROR
     (log.info if is_news else log.debug)(
         "request",
         method=request.method,

@@ -42,8 +42,6 @@ _SHORT_BODY_BYTES = 64 * 1024
 _MAX_BODIES = 64
 _MAX_PUBLIC_BODIES = 16
 
-_SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
-_UPLOAD = "multipart/form-data"
 _URLENCODED = "application/x-www-form-urlencoded"
 # Possessive, so that matching takes linear time; an unclosed string reaches to the end.
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
@@ -92,7 +90,7 @@ def init_app(app: Flask, settings: WebSettings) -> None:
         _refuse_many_fields(request.query_string)
         _refuse_nul([request.path, *request.args.keys(), *request.args.values()])
         wanted = context.view()
-        if wanted is None or request.method in _SAFE_METHODS:
+        if wanted is None or request.method in context.SAFE_METHODS:
             return
         request.max_content_length = _max_bytes()
         if request.headers.get("Content-Encoding", "identity").lower() != "identity":
@@ -111,7 +109,7 @@ def init_app(app: Flask, settings: WebSettings) -> None:
 def _max_bytes() -> int:
     if context.is_public():
         return _MAX_PUBLIC_BODY_BYTES
-    if context.marks().accepts_files and request.mimetype == _UPLOAD:
+    if context.marks().accepts_files and request.mimetype == context.UPLOAD:
         # Ten files, and room for the rest of the form.
         return context.services().settings.max_upload_bytes * 10 + 1024 * 1024
     return context.marks().max_body_bytes
@@ -130,7 +128,7 @@ def _is_worth_reading(view: Callable[..., Any]) -> bool:
     valid one with the scope of the view."""
     if context.is_public():
         return True
-    if request.mimetype != _UPLOAD and not _is_long():
+    if request.mimetype != context.UPLOAD and not _is_long():
         return bool(context.read_token(request))
     found = context.signed_in()
     return found is not None and context.scope_of(view, request.method) in found.scopes
@@ -149,7 +147,7 @@ def _body_limits(settings: WebSettings) -> list[tuple[str, int]]:
 
 def _read() -> None:
     """Read the body, files to disk and the rest to memory, and check it before it is parsed."""
-    if request.mimetype == _UPLOAD:
+    if request.mimetype == context.UPLOAD:
         _refuse_nul([*request.form.keys(), *request.form.values()])
         return
     body = request.get_data(parse_form_data=False)

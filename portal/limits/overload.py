@@ -30,33 +30,28 @@ _SCRAPES_WAITING = 4
 
 
 class Places:
-    """A process's places for requests. Thread-safe."""
+    """A process's places for requests; `waiting` requests wait for one. Thread-safe."""
 
     def __init__(self, settings: WebSettings) -> None:
         self._free = Semaphore(settings.requests_at_once)
         self._patience_s = settings.patience_s
         self._max_waiting = settings.requests_waiting
-        self._waiting = 0
+        self.waiting = 0
         self._lock = Lock()
-
-    @property
-    def waiting(self) -> int:
-        """Return how many requests wait for a place."""
-        return self._waiting
 
     def take(self) -> bool:
         """Take a place within `patience_s`; return False when too many wait or it takes longer."""
         if self._free.acquire(blocking=False):
             return True
         with self._lock:
-            if self._waiting >= self._max_waiting:
+            if self.waiting >= self._max_waiting:
                 return False
-            self._waiting += 1
+            self.waiting += 1
         try:
             return self._free.acquire(timeout=self._patience_s)
         finally:
             with self._lock:
-                self._waiting -= 1
+                self.waiting -= 1
 
     def give_back(self) -> None:
         self._free.release()

@@ -10,9 +10,7 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg.conninfo import make_conninfo
-from sqlalchemy import Engine, text
-from sqlalchemy.exc import DBAPIError, OperationalError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from portal.errors import DatabaseUnavailable, WritingUnavailable
@@ -163,7 +161,7 @@ class Database:
             with portal_errors():
                 yield server
         except DatabaseUnavailable as error:
-            if self._replicas is not None and _is_lost(error.__cause__):
+            if self._replicas is not None and is_connection_lost(error.__cause__):
                 self._replicas.mark_lost(server)
             raise
 
@@ -237,14 +235,6 @@ class Database:
                     with suppress(psycopg.Error):
                         connection.execute("SELECT pg_advisory_unlock_all()")
 
-    def answers(self) -> bool:
-        """Return whether the server answers a trivial query."""
-        try:
-            with self.engine.connect() as connection:
-                return connection.execute(text("SELECT 1")).scalar() == 1
-        except (OperationalError, PoolTimeout):
-            return False
-
     def probe(self, work: Callable[[Session], T], *, timeout_s: float) -> T:
         """Return what `work` reads, or raise DatabaseUnavailable after `timeout_s`, even if the
         server or the network does not respond. Asks a replica while the primary is lost."""
@@ -268,7 +258,3 @@ def _lacks_cores() -> bool:
     except OSError:  # Not Linux.
         return False
     return int(running) > (os.cpu_count() or 1)
-
-
-def _is_lost(cause: BaseException | None) -> bool:
-    return isinstance(cause, (DBAPIError, psycopg.Error)) and is_connection_lost(cause)

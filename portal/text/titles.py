@@ -19,12 +19,20 @@ def one_line(text: str) -> str:
     return " ".join("".join(" " if is_invisible(one) else one for one in text).split())
 
 
-def check_title(title: str) -> str:
+def check_title(title: str, *, max_characters: int = MAX_TITLE_CHARACTERS) -> str:
     """Return a title fit to show, on one line. Raises InvalidInput."""
     title = one_line(title)
-    if not 1 <= len(title) <= MAX_TITLE_CHARACTERS:
-        raise InvalidInput("a title must have 1 to %(max)s characters", max=MAX_TITLE_CHARACTERS)
+    if not 1 <= len(title) <= max_characters:
+        raise InvalidInput("a title must have 1 to %(max)s characters", max=max_characters)
     return title
+
+
+def check_name(name: str, *, max_characters: int) -> str:
+    """Return the name of a group or of a saved search, on one line. Raises InvalidInput."""
+    name = one_line(name)
+    if not 1 <= len(name) <= max_characters:
+        raise InvalidInput("a name must have 1 to %(max)s characters", max=max_characters)
+    return name
 
 
 def check_domain(domain: str | None) -> str | None:

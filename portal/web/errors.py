@@ -34,7 +34,7 @@ from portal.http.messages import error_message
 from portal.observability import metrics
 from portal.web.i18n import load_reader
 from portal.web.layout import see_other, wants_fragment
-from portal.web.security import SAFE_METHODS, local_path, referring_path
+from portal.web.security import local_path, referring_path
 
 log = structlog.get_logger(__name__)
 
@@ -78,7 +78,8 @@ def respond(error: Exception) -> AnyResponse:
         return AnyResponse.force_type(error.get_response(), request.environ)
     if code == RequestTooLarge.status:
         _drain()
-    if code == MethodNotAllowed.status and request.method in SAFE_METHODS and not wants_fragment():
+    is_reading = request.method in context.SAFE_METHODS
+    if code == MethodNotAllowed.status and is_reading and not wants_fragment():
         return see_other(_nearest_page())
     response = show_error(context.as_portal_error(error, code))
     context.copy_headers(response, error)
@@ -123,7 +124,7 @@ def _nearest_page() -> str:
 
 def _to_sign_in() -> AnyResponse:
     """Redirect to the sign-in page, which leads back to where the user was."""
-    came_from = request.full_path.rstrip("?") if request.method in SAFE_METHODS else None
+    came_from = request.full_path.rstrip("?") if request.method in context.SAFE_METHODS else None
     if wants_fragment():
         came_from = referring_path()
         address = url_for("sign_in.show", next=came_from or None)

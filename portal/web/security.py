@@ -49,8 +49,6 @@ HEADERS = {
 # The address to return to is part of the next address; servers refuse lines over 8 kB.
 MAX_PATH_CHARACTERS = 3000
 
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-
 _CSRF_SECRET = "csrf_token"  # noqa: S105 - the name of a field
 _MASKED = "masked_csrf_token"
 
@@ -102,7 +100,7 @@ def check_csrf() -> None:
     proxy's password. Requests to the JSON APIs without the session cookie have no credentials that
     another site could misuse.
     """
-    if request.method in SAFE_METHODS or context.bearer_token(request) is not None:
+    if request.method in context.SAFE_METHODS or context.bearer_token(request) is not None:
         return
     is_page = request.blueprint in _page_blueprints()
     if not is_page and cookies.get_cookie(cookies.SESSION) is None:

@@ -6,7 +6,6 @@ import importlib
 import io
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +18,7 @@ from werkzeug.serving import make_server
 from portal import create_app
 from portal.services.documents.ingestion import indexing
 from tests.conftest import PASSWORD, Portal
+from tests.factories.servers import running
 
 PACKAGE = "generated_portal_client"
 
@@ -29,12 +29,8 @@ pytestmark = pytest.mark.slow
 def address(portal: Portal) -> Iterator[str]:
     """Serve this test's portal; yield its address."""
     server = make_server("127.0.0.1", 0, create_app(portal.services), threaded=True)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with running(server):
+        yield f"http://127.0.0.1:{server.server_port}"
 
 
 @pytest.fixture

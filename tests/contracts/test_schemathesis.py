@@ -14,7 +14,6 @@ from __future__ import annotations
 import itertools
 import os
 import re
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -30,6 +29,7 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 from portal.domain.people import User
 from portal.services.answers import answering, conversations
 from tests.conftest import Portal
+from tests.factories.servers import running
 
 ASKED_FOR = os.environ.get("PORTAL_SCHEMATHESIS_EXAMPLES")
 EXAMPLES = int(ASKED_FOR or "2")
@@ -180,19 +180,13 @@ def loaded(app: Flask, portal: Portal, user: User) -> Iterator[OpenApiSchema]:
     spec = app.test_client().get("/openapi").get_json()
     keep_signed_in(app, portal, user, token)
     server = make_server("127.0.0.1", 0, app, threaded=True, request_handler=Quiet)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
+    with running(server):
         config = SchemathesisConfig.from_dict(settings_of(token, spec, user))
         address = f"http://127.0.0.1:{server.server_port}/openapi"
         schema = schemathesis.openapi.from_url(address, config=config)
         yield schema.include(path_regex=ONLY) if ONLY else schema
         headers = {"Authorization": f"Bearer {token}"}
         assert app.test_client().get("/api/account/sessions", headers=headers).status_code == 200
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 class Quiet(WSGIRequestHandler):

@@ -25,7 +25,7 @@ from portal.store.answers import conversations as conversation_store
 from portal.store.answers import messages as message_store
 from portal.store.documents import folders as folder_store
 from portal.store.documents import scopes as scope_store
-from portal.text.titles import one_line
+from portal.text.titles import check_title, one_line
 
 # Added to the model's own timeout, because storing takes a moment too.
 _SPARE_S = 30.0
@@ -47,12 +47,12 @@ def create(
 ) -> ConversationSummary:
     """Create a conversation. Without a title, it is named after its first question. With a scope,
     its questions are limited to that scope. Raises InvalidInput, NotFound."""
+    if title := one_line(title):
+        title = check_title(title, max_characters=MAX_TITLE_CHARACTERS)
     with services.database.begin() as session:
         if scope and scope.folders:
             folder_store.lock_tree(session)
-        conversation_id = conversation_store.add_conversation(
-            session, user.id, _check_title(title, min_length=0), scope
-        )
+        conversation_id = conversation_store.add_conversation(session, user.id, title, scope)
         if scope:
             scope_store.require_visible_scope(session, user, scope)
             scope_store.switch_on(session, conversation_id, scope)
@@ -81,13 +81,6 @@ def find_for_scope(services: Services, user: User, words: str) -> NamedScope:
         return scope_store.find_named(session, user, words, limit=_MAX_FOUND)
 
 
-def _check_title(title: str, *, min_length: int) -> str:
-    title = one_line(title)
-    if not min_length <= len(title) <= MAX_TITLE_CHARACTERS:
-        raise InvalidInput("a title must have 1 to %(max)s characters", max=MAX_TITLE_CHARACTERS)
-    return title
-
-
 def list_conversations(
     services: Services, user: User, *, contains: str = "", pinned: bool | None = None,
     cursor: str | None = None, limit: int = 50,
@@ -111,7 +104,7 @@ def rename(
     services: Services, user: User, conversation_id: UUID, title: str
 ) -> ConversationSummary:
     """Rename a conversation. Raises NotFound, InvalidInput."""
-    title = _check_title(title, min_length=1)
+    title = check_title(title, max_characters=MAX_TITLE_CHARACTERS)
     with services.database.begin() as session:
         conversation_store.lock_own(session, conversation_id, user.id).title = title
         session.flush()

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 from io import BytesIO
 from typing import Any
 
-from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-# Links and images stay text, as on pages: a document must not send its readers anywhere.
-_LEFT_AS_TEXT = ("link", "image", "autolink", "html_inline", "html_block", "reference", "lheading")
+from portal.answering.markdown import answer_parser
+
 # Characters that XML cannot contain.
 _NO_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LISTS = {"bullet_list_open": "List Bullet", "ordered_list_open": "List Number"}
@@ -52,7 +51,7 @@ class WordDocument:
 
     def add_markdown(self, text: str) -> None:
         """Add the Markdown of an answer."""
-        tokens = iter(_parser().parse(text))
+        tokens = iter(answer_parser().parse(text))
         lists: list[str] = []
         is_quoted = False
         for token in tokens:
@@ -84,10 +83,6 @@ class WordDocument:
             for cell, content in zip(table.rows[place].cells, cells, strict=False):
                 _write(cell.paragraphs[0], content, is_bold=place == 0)
         self._document.add_paragraph()
-
-
-def _parser() -> MarkdownIt:
-    return MarkdownIt("commonmark").enable("table").disable(_LEFT_AS_TEXT)
 
 
 def _rows(tokens: Iterator[Token]) -> Iterator[list[Token]]:

@@ -47,13 +47,6 @@ class Paused(Exception):
     kept."""
 
 
-def backfill(services: Services, *, batch_size: int | None = None) -> Generator[Progress]:
-    """Embed chunks without a vector from the active model, for example after a restore, and rebuild
-    its index when its settings have changed. Raises as `build`."""
-    active = catalog.ensure_serving(services)
-    yield from build(services, active.name, batch_size=batch_size)
-
-
 def build(
     services: Services,
     name: str,

@@ -9,7 +9,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import structlog
 
 from portal.domain.embedding import Embedder, ModelSource
 from portal.errors import Conflict
@@ -17,8 +16,6 @@ from portal.services import Services
 from portal.settings import EmbeddingSettings
 from portal.store.embedding_models import samples
 from portal.store.embedding_models.registry import RegisteredModel
-
-log = structlog.get_logger(__name__)
 
 # The same weights on another machine, or in another batch, differ by rounding.
 MIN_SIMILARITY = 0.99

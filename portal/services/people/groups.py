@@ -6,7 +6,7 @@ from uuid import UUID
 
 from portal.domain.people import User, require_admin
 from portal.domain.people.groups import MAX_GROUP_NAME_CHARACTERS, OpenedGroup
-from portal.errors import InvalidInput, NotFound, existing
+from portal.errors import NotFound, existing
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.people.accounts import normalise_name
@@ -15,7 +15,7 @@ from portal.store.models import GroupRow
 from portal.store.people import accounts as account_store
 from portal.store.people import groups as group_store
 from portal.store.session import Session
-from portal.text.titles import check_description, one_line
+from portal.text.titles import check_description, check_name
 
 list_groups = in_transaction(group_store.list_groups)
 
@@ -34,7 +34,8 @@ def get_group(services: Services, user: User, group_id: UUID) -> OpenedGroup:
 def create_group(services: Services, user: User, *, name: str, description: str = "") -> UUID:
     """Create a group without members. Raises InvalidInput, NameTaken."""
     require_admin(user)
-    name, description = _check_name(name), check_description(description)
+    name = check_name(name, max_characters=MAX_GROUP_NAME_CHARACTERS)
+    description = check_description(description)
     with services.database.begin() as session:
         group_id = group_store.write_group(session, GroupRow(), name=name, description=description)
         _record(session, AuditEvent.GROUP_CREATED, user, group_id, name)
@@ -53,10 +54,11 @@ def change_group(
     require_admin(user)
     with services.database.begin() as session:
         row = existing(group_store.lock_group(session, group_id))
+        name = row.name if name is None else name
         group_store.write_group(
             session,
             row,
-            name=row.name if name is None else _check_name(name),
+            name=check_name(name, max_characters=MAX_GROUP_NAME_CHARACTERS),
             description=row.description if description is None else check_description(description),
         )
 
@@ -98,12 +100,3 @@ def _record(
 ) -> None:
     subject = Subject(SubjectKind.GROUP, group_id, name)
     audit.record(session, event, actor, subject, **details)
-
-
-def _check_name(name: str) -> str:
-    name = one_line(name)
-    if not 1 <= len(name) <= MAX_GROUP_NAME_CHARACTERS:
-        raise InvalidInput(
-            "the name of a group has 1 to %(max)s characters", max=MAX_GROUP_NAME_CHARACTERS
-        )
-    return name

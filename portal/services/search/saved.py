@@ -16,7 +16,7 @@ from portal.domain.search.saved import (
 from portal.errors import InvalidInput, existing
 from portal.services import Services
 from portal.store.search import saved as saved_store
-from portal.text.titles import one_line
+from portal.text.titles import check_name
 
 
 def list_saved(services: Services, user: User) -> list[SavedSearch]:
@@ -35,7 +35,8 @@ def save(services: Services, user: User, name: str, arguments: Mapping[str, str]
         raise InvalidInput("a search needs words to search for")
     if any(len(value) > MAX_VALUE_CHARACTERS for value in kept.values()):
         raise InvalidInput("a search has at most %(max)s characters", max=MAX_VALUE_CHARACTERS)
-    name = _checked_name(name or kept["q"][:MAX_NAME_CHARACTERS])
+    name = name or kept["q"][:MAX_NAME_CHARACTERS]
+    name = check_name(name, max_characters=MAX_NAME_CHARACTERS)
     with services.database.begin() as session:
         if len(saved_store.list_saved(session, user.id)) >= MAX_SAVED:
             raise InvalidInput(
@@ -46,7 +47,7 @@ def save(services: Services, user: User, name: str, arguments: Mapping[str, str]
 
 def rename(services: Services, user: User, search_id: UUID, name: str) -> SavedSearch:
     """Rename a saved search. Raises NotFound, also for another user's, InvalidInput, NameTaken."""
-    name = _checked_name(name)
+    name = check_name(name, max_characters=MAX_NAME_CHARACTERS)
     with services.database.begin() as session:
         existing(saved_store.find(session, user.id, search_id))
         saved_store.rename(session, user.id, search_id, name)
@@ -58,10 +59,3 @@ def delete(services: Services, user: User, search_id: UUID) -> None:
     with services.database.begin() as session:
         existing(saved_store.find(session, user.id, search_id))
         saved_store.remove(session, user.id, search_id)
-
-
-def _checked_name(name: str) -> str:
-    name = one_line(name)
-    if not 1 <= len(name) <= MAX_NAME_CHARACTERS:
-        raise InvalidInput("a name must have 1 to %(max)s characters", max=MAX_NAME_CHARACTERS)
-    return name

@@ -70,9 +70,8 @@ def _is_transient(state: str) -> bool:
 
 def is_lock_timeout(error: DatabaseUnavailable) -> bool:
     """Return whether a session failed because a lock was not granted within its `lock_timeout`."""
-    cause = error.__cause__
-    driver = _of_driver(cause) if isinstance(cause, (DBAPIError, psycopg.Error)) else None
-    return isinstance(driver, psycopg.Error) and driver.sqlstate == _LOCK_NOT_AVAILABLE
+    cause = _of_driver(error.__cause__)
+    return isinstance(cause, psycopg.Error) and cause.sqlstate == _LOCK_NOT_AVAILABLE
 
 
 def _is_out_of_room(cause: BaseException | None) -> bool:
@@ -83,7 +82,7 @@ def _is_out_of_room(cause: BaseException | None) -> bool:
     return bool(message) and str(message).endswith(_NO_ROOM)
 
 
-def is_connection_lost(error: DBAPIError | psycopg.Error) -> bool:
+def is_connection_lost(error: BaseException | None) -> bool:
     """Return whether the server is gone, as opposed to an error that it reported."""
     if isinstance(error, DBAPIError) and error.connection_invalidated:
         return True
@@ -98,5 +97,5 @@ def is_connection_lost(error: DBAPIError | psycopg.Error) -> bool:
     return cause.sqlstate is None or cause.sqlstate.startswith(_CONNECTION_LOST)
 
 
-def _of_driver(error: DBAPIError | psycopg.Error) -> BaseException | None:
+def _of_driver(error: BaseException | None) -> BaseException | None:
     return error.orig if isinstance(error, DBAPIError) else error

@@ -32,18 +32,23 @@ _FIRST_PAUSE_S = 0.001
 _MAX_PAUSE_S = 0.016
 _CONNECTING: dict[str, Any] = {"connect_timeout": 2, "tcp_user_timeout": 3000}
 
+# Before 1.4.0 pg_textsearch does not write its index to the log.
+HAS_EARLY_TEXTSEARCH = """EXISTS (
+    SELECT FROM pg_extension
+    WHERE extname = 'pg_textsearch' AND extversion ~ '^(0|1[.][0-3])([.]|$)'
+)"""
+
 # A position is a byte of the write-ahead log, and comparable within a timeline, which a promotion
 # ends. On a replica the timeline is that of what it receives, and null while it receives nothing,
-# or to a role that may not see it. Early pg_textsearch does not write its index to the log.
-POSITION = """
+# or to a role that may not see it.
+POSITION = f"""
     SELECT pg_is_in_recovery(),
            CAST((CASE WHEN pg_is_in_recovery() THEN coalesce(pg_last_wal_replay_lsn(), '0/0')
                       ELSE pg_current_wal_flush_lsn() END) - '0/0'::pg_lsn AS bigint),
            CASE WHEN pg_is_in_recovery() THEN (SELECT received_tli FROM pg_stat_wal_receiver)
                 ELSE CAST(CAST('x' || substr(pg_walfile_name(pg_current_wal_flush_lsn()), 1, 8)
                                AS bit(32)) AS int) END,
-           NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_textsearch'
-                       AND extversion ~ '^(0|1[.][0-3])([.]|$)')
+           NOT {HAS_EARLY_TEXTSEARCH}
 """
 
 State = Literal["ok", "behind", "not_following", "unavailable"]

@@ -154,18 +154,21 @@ def listed_for(user: User, *, deleted: bool = False) -> ColumnElement[bool]:
     return and_(is_visible, is_trashed, is_own)
 
 
+def in_or_below(folders: str) -> str:
+    """Return the condition that a document on the alias d is in a folder that fulfils the condition
+    `folders`, or below one."""
+    return f"""d.folder_id IN (
+        WITH RECURSIVE below AS (
+            SELECT id FROM folders WHERE {folders}
+            UNION SELECT f.id FROM folders f JOIN below ON f.parent_id = below.id
+        ) SELECT id FROM below)"""
+
+
 # The condition of a scope on the alias d.
-_CONDITION = """
+_CONDITION = f"""
     AND (d.id = ANY(CAST(:f_scope_documents AS uuid[]))
       OR d.tags && CAST(:f_scope_tags AS text[])
-      OR d.folder_id IN (
-          WITH RECURSIVE below AS (
-              SELECT id FROM folders WHERE id = ANY(CAST(:f_scope_folders AS uuid[]))
-              UNION
-              SELECT f.id FROM folders f JOIN below ON f.parent_id = below.id
-          )
-          SELECT id FROM below
-      ))
+      OR {in_or_below("id = ANY(CAST(:f_scope_folders AS uuid[]))")})
 """
 
 

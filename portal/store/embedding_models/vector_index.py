@@ -15,17 +15,17 @@ from typing import Literal, cast
 from sqlalchemy import Connection, text
 from sqlalchemy.orm import Session
 
+from portal.domain.vector_collections import Distance
 from portal.settings import SearchSettings
 from portal.store.embedding_models import language_axis
 
 Method = Literal["hnsw", "ivfflat"]
 VectorType = Literal["halfvec", "vector", "bit"]
-Metric = Literal["cosine", "l2", "ip"]
 
 # Limits of pgvector, README of 0.8.
 MAX_VECTOR_DIMENSIONS = 2000
 MAX_HALFVEC_DIMENSIONS = 4000
-_OPERATORS: dict[Metric, str] = {"cosine": "<=>", "l2": "<->", "ip": "<#>"}
+_OPERATORS: dict[Distance, str] = {"cosine": "<=>", "l2": "<->", "ip": "<#>"}
 # Binary vectors order so roughly that this many times the wanted rows are needed to include the
 # true best ones.
 _BIT_CANDIDATE_FACTOR = 8
@@ -46,7 +46,7 @@ class IndexShape:
 
     method: Method = "hnsw"
     vector_type: VectorType = "halfvec"
-    metric: Metric = "cosine"
+    metric: Distance = "cosine"
     axis: str | None = None
 
     @classmethod
@@ -54,7 +54,7 @@ class IndexShape:
         """Return the shape of an index on unit vectors from the registry's columns, whose values
         are checked by a constraint."""
         # Shortened vectors differ in length, so they are compared by inner product.
-        metric: Metric = "ip" if axis else "cosine"
+        metric: Distance = "ip" if axis else "cosine"
         return cls(cast("Method", method), cast("VectorType", vector_type), metric, axis)
 
     @property

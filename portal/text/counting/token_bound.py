@@ -1,6 +1,6 @@
 """An upper estimate of the tokens a language model counts, without the model.
 
-`tokens.count_tokens` estimates the tokens of the bundled embedding model. Models that write answers
+`tokens.token_weight` estimates the tokens of the bundled embedding model. Models that write answers
 have other vocabularies, and a prompt must stay within its budget for all of them. This estimates
 the max of three: cl100k, o200k (both byte-level BPE) and XLM-R (SentencePiece). Chinese is exact to
 the character, where a character is one to three tokens; Latin words are counted by their length, on

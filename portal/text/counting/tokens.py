@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 
 from portal.text.characters.scripts import HAN
@@ -21,13 +20,9 @@ _PER_UNUSUAL_CAPITALS = 0.45  # Per letter of DEADBEEF or camelCase, which becom
 _PER_DIGIT = 0.6
 
 
-def count_tokens(text: str) -> int:
-    """Return an estimate that is hardly ever below the true count (without special tokens)."""
-    return math.ceil(token_weight(text))
-
-
 def token_weight(text: str) -> float:
-    """Return the estimate before rounding; weights of neighbouring texts add up."""
+    """Return an estimate that is hardly ever below the true count (without special tokens). Weights
+    of neighbouring texts add up."""
     return sum(map(_piece_weight, _PIECES.finditer(text)))
 
 

@@ -10,6 +10,9 @@ from portal.text.characters.scripts import HAN_RUN
 from portal.text.terms.analyser import analyse, query_terms
 from portal.text.terms.finding import find_terms
 
+# More than anyone steps through.
+MAX_MATCHES = 10_000
+
 
 def highlight_spans(text: str, terms: Iterable[str]) -> list[tuple[int, int]]:
     """Return ranges of `text` to mark, in order and disjoint.
@@ -20,14 +23,14 @@ def highlight_spans(text: str, terms: Iterable[str]) -> list[tuple[int, int]]:
     return merge_spans((start, end) for _, start, end in find_terms(text, tuple(terms)))
 
 
-def occurrences(text: str, words: str, limit: int) -> list[tuple[int, int]]:
-    """Return the first `limit` ranges where `words` occur in `text`, in any case and with any white
-    space between them."""
+def occurrences(text: str, words: str) -> list[tuple[int, int]]:
+    """Return the first `MAX_MATCHES` ranges where `words` occur in `text`, in any case and with any
+    white space between them."""
     pattern = r"\s+".join(map(re.escape, words.split()))
     if not pattern:
         return []
     found = re.finditer(pattern, text, re.IGNORECASE)
-    return [match.span() for match in islice(found, limit)]
+    return [match.span() for match in islice(found, MAX_MATCHES)]
 
 
 def merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

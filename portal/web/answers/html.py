@@ -22,12 +22,10 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markupsafe import Markup
 
+from portal.answering.markdown import answer_parser
 from portal.answering.marker_syntax import SHOWN
 from portal.domain.answering import SentenceSupport
 
-# Links, images and addresses stay text: nothing remote is loaded, and no document can send its
-# readers anywhere.
-_LEFT_AS_TEXT = ("link", "image", "autolink", "html_inline", "html_block", "reference", "lheading")
 _TAGS = {
     *("p", "br", "hr", "em", "strong", "s", "code", "pre", "blockquote", "ul", "ol", "li"),
     *("h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td", "span"),
@@ -99,8 +97,7 @@ def _with_marks(content: str, support: Sequence[SentenceSupport], starts: str, e
 
 @cache
 def _parser() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": False, "breaks": True})
-    parser.enable(["table", "strikethrough"]).disable(list(_LEFT_AS_TEXT))
+    parser = answer_parser().enable("strikethrough")
     parser.inline.ruler.before("text", "marker", _read_marker)
     parser.core.ruler.push("support", _mark_unsupported)
     parser.core.ruler.push("headings", _lower_headings)

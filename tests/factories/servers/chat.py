@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from tests.factories.servers import running
+
 
 @dataclass(frozen=True)
 class Pause:
@@ -216,13 +218,8 @@ def fake_chat(*scripts: Sequence[Step], port: int = 0) -> Iterator[FakeChat]:
     server = _Server(("127.0.0.1", port), type("Handler", (_Handler,), {"chat": chat}))
     chat.port = server.server_address[1]
     chat.url = f"http://127.0.0.1:{chat.port}/v1"
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
-        yield chat
-    finally:
-        chat.closing.set()
-        server.shutdown()
-        with suppress(OSError):
-            server.server_close()
-        thread.join(5)
+    with running(server):
+        try:
+            yield chat
+        finally:
+            chat.closing.set()

@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from portal.embeddings.providers.hashing import HashingEmbedder
+from tests.factories.servers import running
 
 # Between two bytes of a trickling endpoint, so that no single read takes long.
 DRIP_S = 0.05
@@ -123,15 +124,11 @@ def fake_endpoint(*, port: int = 0, **behaviour: Any) -> Iterator[FakeEndpoint]:
     server = _Server(("127.0.0.1", port), handler)
     endpoint.port = server.server_address[1]
     endpoint.url = f"http://127.0.0.1:{endpoint.port}/v1"
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
-        yield endpoint
-    finally:
-        endpoint.closing.set()
-        server.shutdown()
-        server.server_close()
-        thread.join(5)
+    with running(server):
+        try:
+            yield endpoint
+        finally:
+            endpoint.closing.set()
 
 
 def dead_port() -> int:

@@ -20,6 +20,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
+from tests.factories.servers import running
+
 ISSUER = "https://sign-in.example.org/realms/office"
 AUDIENCE = "portal-api"
 
@@ -111,12 +113,8 @@ def jwks_server() -> Iterator[JwksServer]:
     http.daemon_threads = True
     server.url = f"http://127.0.0.1:{http.server_address[1]}"
     server.publish(jwk(rsa_key("one"), "one"))
-    thread = threading.Thread(target=http.serve_forever, args=(0.05,))
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.release.set()
-        http.shutdown()
-        http.server_close()
-        thread.join()
+    with running(http):
+        try:
+            yield server
+        finally:
+            server.release.set()

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Event, Thread
+from threading import Event
 from typing import Any
+
+from tests.factories.servers import running
 
 
 @dataclass
@@ -109,12 +111,8 @@ def serve_website(certificate: ssl.SSLContext | None = None) -> Iterator[Website
 
     server = _Server(Handler, certificate)
     site = Website(server.server_port, server.scheme)
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
-        yield site
-    finally:
-        site.closing.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with running(server):
+        try:
+            yield site
+        finally:
+            site.closing.set()

@@ -12,7 +12,7 @@ from flask.testing import FlaskClient
 from portal import create_app
 from portal.services import Services
 from portal.services.documents.ingestion import reanalysis
-from portal.services.models import builds, catalog
+from portal.services.models import catalog
 from portal.services.operations import health, setup
 from portal.services.search import dynamic_config
 from portal.settings import load_settings
@@ -20,6 +20,7 @@ from portal.store.embedding_models.vector_index import standing_indexes
 from portal.text.terms.analyser import analyse_in
 from tests.conftest import Portal
 from tests.factories.cases import for_each
+from tests.factories.models import reindex
 from tests.factories.uploads import needs_bm25
 
 Ask = Callable[..., Any]
@@ -177,11 +178,11 @@ def test_search_without_hnsw_finds_the_same_without_an_index(
     without = make_services(search={"hnsw": {"enabled": False}})
     before = found(portal.services)
     assert indexes(portal.services) == ["hnsw"]
-    list(builds.backfill(without))
+    reindex(without)
     assert indexes(without) == []
     assert found(without) == before
     assert health.check_vector_store(without)["vector_index"] == "off"
-    list(builds.backfill(portal.services))
+    reindex(portal.services)
     assert indexes(portal.services) == ["hnsw"]
 
 

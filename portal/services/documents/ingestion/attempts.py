@@ -20,8 +20,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
-import structlog
-
 from portal.domain.documents import DocumentStatus, Failure, MediaType
 from portal.domain.documents.jobs import UNFINISHED, JobStage, JobStatus
 from portal.domain.documents.notifications import NotificationKind
@@ -36,8 +34,6 @@ from portal.store.documents.ingestion import outdated_texts, queue
 from portal.store.documents.texts import revisions
 from portal.store.models import DocumentRow, JobRow
 from portal.store.session import Session
-
-log = structlog.get_logger(__name__)
 
 MAX_ATTEMPTS = 3
 BACKOFF_S = (10.0, 40.0)

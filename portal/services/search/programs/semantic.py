@@ -126,7 +126,12 @@ class SemanticSearch:
             # No hit has a similarity, and dropping all would leave nothing to fall back to.
             degraded, threshold = (*degraded, THRESHOLD_NOT_APPLIED), None
         results = [
-            _fused_result(chunks[one.offer.id], one)
+            _result(
+                chunks[one.offer.id],
+                rrf_score=one.score,
+                dense_rank=one.offer.vector_rank,
+                sparse_rank=one.offer.text_rank,
+            )
             for one in rank(dense or (), sparse or (), chunks)
         ]
         kept = best(results, threshold, asked.limit)
@@ -255,15 +260,6 @@ def rank(dense: _Found, sparse: _Found, chunks: Mapping[str, SemanticHit]) -> li
         for chunk_id, chunk in chunks.items()
     ]
     return fuse(offers, Ranking(Fusion.RRF))
-
-
-def _fused_result(chunk: SemanticHit, one: Ranked) -> SemanticResult:
-    return _result(
-        chunk,
-        rrf_score=one.score,
-        dense_rank=one.offer.vector_rank,
-        sparse_rank=one.offer.text_rank,
-    )
 
 
 def _degraded(

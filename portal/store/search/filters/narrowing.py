@@ -17,7 +17,7 @@ from uuid import UUID
 from portal.domain.documents.selection import AskScope
 from portal.domain.search import Facets
 from portal.domain.search.metadata_filter import MetadataFilter
-from portal.store.documents.selection import scope_conditions
+from portal.store.documents.selection import in_or_below, scope_conditions
 from portal.store.search.filters.metadata import metadata_condition
 from portal.text.characters.folding import spellings
 from portal.text.characters.scripts import HAN, HANGUL, HIRAGANA, KATAKANA
@@ -33,11 +33,7 @@ _TITLE_GAPS = re.compile(f"{_TITLE_GAP}+")
 # The content type that a program gave a chunk takes precedence over that of the file.
 CONTENT_TYPE = "COALESCE(c.metadata ->> 'content_type', d.media_type)"
 _FACETS = {
-    "folder_id": """d.folder_id IN (
-        WITH RECURSIVE below AS (
-            SELECT id FROM folders WHERE id = :f_folder_id
-            UNION ALL SELECT f.id FROM folders f JOIN below b ON f.parent_id = b.id
-        ) SELECT id FROM below)""",
+    "folder_id": in_or_below("id = :f_folder_id"),
     "tag": "d.tags @> ARRAY[CAST(:f_tag AS text)]",
     "media_type": "d.media_type = :f_media_type",
     "owner_id": "d.owner_id = :f_owner_id",

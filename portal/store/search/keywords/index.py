@@ -10,6 +10,7 @@ import structlog
 from sqlalchemy import text
 
 from portal.domain.search import NO_TEXTSEARCH, TEXTSEARCH_REMEDY, KeywordBackend
+from portal.store.connections.replicas import HAS_EARLY_TEXTSEARCH
 from portal.store.statements import Reader, fetch, fetch_named
 
 
@@ -69,10 +70,7 @@ STATE_COLUMNS = f"""
             (SELECT max(backend_start) FROM pg_stat_activity
              WHERE backend_type = 'checkpointer')
         )
-    )) AND EXISTS (
-        SELECT FROM pg_extension
-        WHERE extname = 'pg_textsearch' AND extversion ~ '^(0|1[.][0-3])([.]|$)'
-    ) AS has_forgotten,
+    )) AND {HAS_EARLY_TEXTSEARCH} AS has_forgotten,
     EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_textsearch') AS has_textsearch,
     (SELECT chunk_id FROM shared_chunks WHERE terms IS NULL ORDER BY chunk_id LIMIT 1)
         IS NOT NULL AS lacks_shared,

@@ -27,12 +27,13 @@ from portal.services.documents.folders import members as folder_members
 from portal.services.documents.ingestion import jobs, rereading
 from portal.services.documents.reading import showing
 from portal.services.documents.versions import revisions
+from portal.text.terms.highlight import MAX_MATCHES
 from portal.text.titles import split_tags
 from portal.web.blueprint import PageBlueprint
 from portal.web.documents.bulk import ask_to_move
 from portal.web.documents.folders.forms import parse_id
 from portal.web.documents.listing import ACTIVE
-from portal.web.documents.reading.focus import MAX_MATCHES, Focus, cited_focus, find_focus, positive
+from portal.web.documents.reading.focus import Focus, cited_focus, find_focus, positive
 from portal.web.documents.reading.originals import file_answer
 from portal.web.documents.reading.page_views import pages_view, wants_pages
 from portal.web.documents.reading.structured import chunk_pieces

@@ -21,8 +21,6 @@ from portal.text.terms.analyser import query_terms
 from portal.text.terms.highlight import highlight_spans, occurrences, whole_words
 
 MAX_FIND_CHARACTERS = 200
-# More than anyone steps through; beyond it the page only says that there are more.
-MAX_MATCHES = 10_000
 MAX_DIGITS = 8
 
 
@@ -74,7 +72,7 @@ class Focus:
 
     def _found(self, stored: StoredChunk) -> tuple[Span, ...]:
         if stored.chunk.char_start is None:
-            found = occurrences(stored.chunk.content, self.find, MAX_MATCHES)
+            found = occurrences(stored.chunk.content, self.find)
             return tuple(Span(start, end) for start, end in found)
         first = bisect_right(self.matches, stored.chunk.char_start, key=lambda match: match.end)
         last = bisect_left(self.matches, stored.chunk.char_end, key=lambda match: match.start)
@@ -108,7 +106,7 @@ def _found_in_text(detail: DocumentDetail, words: str) -> Focus:
         _, text = library.read_text(*context.caller(), detail.summary.id)
     except NotFound:
         return Focus(find=words)
-    matches = tuple(Span(*found) for found in occurrences(text, words, MAX_MATCHES))
+    matches = tuple(Span(*found) for found in occurrences(text, words))
     if not matches:
         return Focus(find=words)
     number = min(max(1, natural(request.args.get("match")) or 1), len(matches))

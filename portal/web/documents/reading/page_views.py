@@ -27,7 +27,6 @@ from portal.web.assets import YEAR_S
 from portal.web.blueprint import PageBlueprint
 from portal.web.documents.reading.focus import (
     MAX_FIND_CHARACTERS,
-    MAX_MATCHES,
     Focus,
     find_focus,
     natural,
@@ -257,7 +256,7 @@ def _find_asked_marks(document_id: UUID, shown: ShownDocument, number: int) -> M
     around = 2 * MAX_FIND_CHARACTERS
     start = max(0, place.start - around)
     _, text = library.read_text(services, user, document_id, start=start, end=place.end + around)
-    found = occurrences(text, find, MAX_MATCHES)
+    found = occurrences(text, find)
     spans = tuple(Span(start + first, start + last) for first, last in found)
     chosen_start = natural(request.args.get("chosen"))
     chosen = next((span for span in spans if span.start == chosen_start), None)

@@ -14,13 +14,13 @@ from uuid import UUID
 
 from flask import Response, request, session
 
+from portal.domain.addresses import DEFAULT_PORTS
 from portal.domain.people.second_factors import Challenge, RelyingParty
 from portal.errors import PasskeyRefused, PasskeysUnavailable
 from portal.http import context
 from portal.http.messages import translated
 
 _CHALLENGE = "passkey_challenge"
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def current_site() -> RelyingParty:
@@ -29,7 +29,7 @@ def current_site() -> RelyingParty:
     settings = context.services().settings
     parts = urlsplit(settings.public_url if settings.has_public_url else request.host_url)
     host, port = (parts.hostname or "").lower(), parts.port
-    shown_port = f":{port}" if port and port != _DEFAULT_PORTS.get(parts.scheme) else ""
+    shown_port = f":{port}" if port and port != DEFAULT_PORTS.get(parts.scheme) else ""
     _require_name(host, f"http://localhost{shown_port}")
     is_local = host == "localhost" or host.endswith(".localhost")
     if parts.scheme != "https" and not is_local:

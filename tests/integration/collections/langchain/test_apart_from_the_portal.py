@@ -82,7 +82,6 @@ def test_collections_exclude_the_documents_of_the_portal(
     assert not others.delete_document(document.id)
     others.delete(where_document={"$contains": " "})
     others.delete_collection()
-    assert portal.services.database.answers()
     assert portal.scalars("SELECT id FROM documents") == [document.id]
 
 

@@ -131,7 +131,7 @@ def test_rollback_to_a_model_that_fell_behind_must_be_forced(
         switching.rollback(filled.services)
     assert active(filled) == NEW
     assert switching.rollback(filled.services, force=True).model.name == OLD
-    list(builds.backfill(filled.services))
+    list(builds.build(filled.services, OLD))
     assert summary(filled, OLD).model.is_complete
 
 
@@ -153,13 +153,13 @@ def test_model_registered_in_the_middle_of_an_ingestion_misses_nothing(
     assert summary(filled, NEW).size.vectors == 1
 
 
-def test_backfill_embeds_what_the_serving_model_lacks(filled: Portal) -> None:
+def test_build_embeds_what_the_serving_model_lacks(filled: Portal) -> None:
     before = filled.scalars("SELECT chunk_id FROM chunk_embeddings ORDER BY 1")
     filled.execute("DELETE FROM chunk_embeddings")
-    steps = list(builds.backfill(filled.services, batch_size=2))
+    steps = list(builds.build(filled.services, OLD, batch_size=2))
     assert [step.done for step in steps if step.stage == "embedding"] == [0, 2, 3]
     assert filled.scalars("SELECT chunk_id FROM chunk_embeddings ORDER BY 1") == before
-    assert next(builds.backfill(filled.services)).done == 3
+    assert next(builds.build(filled.services, OLD)).done == 3
     assert filled.scalars("SELECT chunk_id FROM chunk_embeddings ORDER BY 1") == before
 
 

@@ -15,7 +15,7 @@ from portal.store.embedding_models import builds as build_store
 from portal.store.embedding_models import language_axis
 from portal.store.session import Session
 from tests.conftest import Portal
-from tests.factories.models import serving
+from tests.factories.models import reindex, serving
 
 DIMENSIONS = 48
 
@@ -99,7 +99,7 @@ def test_index_of_an_older_version_serves_and_is_rebuilt(portal: Portal) -> None
     model = serving(portal)
     with portal.services.database.begin() as session:
         assert build_store.is_queued(session, model)
-    list(builds.backfill(portal.services))
+    reindex(portal.services)
     assert serving(portal).shape.axis is not None
     searched = engine.search(portal.services, portal.admin, SearchRequest("heron lake"))
     assert searched.hits[0].title == "heron"

@@ -22,7 +22,7 @@ from portal.store.embedding_models import vector_index
 from portal.store.embedding_models.registry import RegisteredModel
 from tests.conftest import Portal
 from tests.factories.cases import for_each
-from tests.factories.models import serving
+from tests.factories.models import reindex, serving
 
 WORDS = ("coral", "tea", "bread", "lamp", "train", "heron", "violin", "granite", "cedar", "kiln")
 
@@ -62,7 +62,7 @@ def test_index_is_built_used_and_right(
     )
     fill(portal)
     # The template database has an index of the default kind; replace it.
-    list(builds.backfill(portal.services))
+    reindex(portal.services)
     (index,) = indexes(portal)
     assert (index.method, index.is_valid) == (method, True)
     model = serving(portal)
@@ -117,10 +117,10 @@ def test_changed_parameters_rebuild_the_index_and_unchanged_ones_do_not(
         return portal.scalar("SELECT to_regclass(:name)::oid", name=index.name)
 
     before = index_id()
-    list(builds.backfill(portal.services))
+    reindex(portal.services)
     assert index_id() == before
     changed = make_services(search={"hnsw": {"m": 24, "ef_construction": 20}})
-    list(builds.backfill(changed))
+    reindex(changed)
     assert index_id() != before
     (index,) = indexes(portal)
     assert index.options == {"m": 24, "ef_construction": 48}  # pgvector takes no less than 2 m.
@@ -179,7 +179,7 @@ def test_index_of_lists_is_rebuilt_when_there_are_many_more_vectors(
 ) -> None:
     services = make_services(search={"index": "ivfflat"})
     fill(portal)
-    list(builds.backfill(services))
+    reindex(services)
     model = serving(portal)
 
     def state(rows: int) -> str:
@@ -209,7 +209,7 @@ def test_leftovers_of_a_killed_index_build_are_removed(
             text("UPDATE pg_index SET indisvalid = false WHERE indexrelid = to_regclass(:name)"),
             {"name": name},
         )
-    list(builds.backfill(make_services(search={"hnsw": {"m": 24}})))
+    reindex(make_services(search={"hnsw": {"m": 24}}))
     (index,) = indexes(portal)
     assert index.options["m"] == 24
 
@@ -224,7 +224,8 @@ def test_new_process_sends_binary_parameters(database_url: str) -> None:
     """The script imports modules in the order of Gunicorn's process, which loads search last."""
     script = (
         "import sys\n"
-        "from portal.store.session import Database, text\n"
+        "from sqlalchemy import text\n"
+        "from portal.store.session import Database\n"
         "database = Database(sys.argv[1])\n"
         "import numpy as np\n"
         "from portal.store.statements import fetch\n"

@@ -17,7 +17,7 @@ from typing import Any
 import httpcore
 import httpx
 
-from portal.domain.addresses import Address, plain_address
+from portal.domain.addresses import DEFAULT_PORTS, Address, plain_address
 from portal.errors import N_, InvalidInput, PageUnavailable
 from portal.settings import Settings
 from portal.settings.smaller_sections import Network, SourceSettings
@@ -25,7 +25,6 @@ from portal.settings.smaller_sections import Network, SourceSettings
 Resolver = Callable[[str, int], Sequence[Address]]
 
 MAX_URL_CHARACTERS = 1000
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 _PATTERN = re.compile(r"(?P<host>\[[^\]]+\]|[^:]+)(?::(?P<port>\d+))?")
 # Not public, although some versions of Python say so.
 _SPECIAL: tuple[Network, ...] = (
@@ -49,7 +48,7 @@ def check_url(settings: SourceSettings, text: str, base: httpx.URL | None = None
         host = url.host
     except (httpx.InvalidURL, UnicodeError, ValueError, TypeError) as error:
         raise PageUnavailable("it is not a web address") from error
-    if url.scheme not in _DEFAULT_PORTS or not host:
+    if url.scheme not in DEFAULT_PORTS or not host:
         raise PageUnavailable("a web address begins with http:// or https://")
     if url.userinfo:
         raise PageUnavailable("its address contains a name or password")
@@ -57,7 +56,7 @@ def check_url(settings: SourceSettings, text: str, base: httpx.URL | None = None
         raise PageUnavailable(
             "its address has more than %(max)s characters", max=MAX_URL_CHARACTERS
         )
-    port = url.port or _DEFAULT_PORTS[url.scheme]
+    port = url.port or DEFAULT_PORTS[url.scheme]
     if not any(_matches(pattern, host.rstrip("."), port) for pattern in settings.hosts):
         raise PageUnavailable(
             "the operator of this server does not allow the host %(host)s", host=url.netloc.decode()
@@ -184,7 +183,7 @@ def _matches(pattern: str, host: str, port: int) -> bool:
     if parts is None:
         return False
     name = parts["host"].strip("[]").lower()
-    ports = {int(parts["port"])} if parts["port"] else set(_DEFAULT_PORTS.values())
+    ports = {int(parts["port"])} if parts["port"] else set(DEFAULT_PORTS.values())
     is_named = name in ("*", host) or (name.startswith("*.") and host.endswith(name[1:]))
     return is_named and port in ports
 

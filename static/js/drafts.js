@@ -51,11 +51,15 @@ function draftsOf(field) {
 }
 
 // What was typed in other forms outlives a change of language or appearance, which loads the page
-// again, and nothing else. Passwords and tokens are not kept.
+// again, and nothing else. Passwords, tokens and codes are not kept, nor the words of a search, whose
+// results the new page may not show.
 const TYPED = "typed";
 const TEXT = ":not([type]), [type=text], [type=search], [type=url], [type=number]";
 
-const typedFields = () => document.querySelectorAll(`main :is(textarea, input:is(${TEXT})):not([readonly])`);
+const typedFields = () =>
+  document.querySelectorAll(
+    `main form[method=post] :is(textarea, input:is(${TEXT})):not([readonly], [name=code])`,
+  );
 
 function keepTyped() {
   const values = [...typedFields()].map(({ value }) => value);

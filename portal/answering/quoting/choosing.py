@@ -12,7 +12,7 @@ from portal.answering.quoting.judging.exclusions import is_mail_header
 from portal.answering.quoting.judging.judged import Candidate, Judged
 from portal.answering.quoting.judging.matching import shares_of_words
 from portal.answering.quoting.judging.wide_rows import with_answer_marked
-from portal.answering.quoting.questions import asks, asks_for_list, content_words
+from portal.answering.quoting.questions import asks, asks_for_list, content_words, has_name
 from portal.answering.quoting.rules.groups.months import find_months, find_months_of_days
 from portal.answering.quoting.rules.groups.weekdays import find_weekdays
 from portal.answering.quoting.statements import INTRODUCES, Statement
@@ -156,7 +156,7 @@ def _named_rows(question: str, judged: Judged, best: int, likely: list[int]) -> 
         return any(
             _is_name(cell)
             and (
-                _has_name(folded, fold(cell).text)
+                has_name(folded, fold(cell).text)
                 or (translated and index_terms(cell) in translated)
                 or (days and days & find_weekdays(cell))
                 or (months and months & find_months_of_days(cell))
@@ -165,12 +165,6 @@ def _named_rows(question: str, judged: Judged, best: int, likely: list[int]) -> 
         )
 
     return [place for place in likely if is_named(place)] if is_named(best) else []
-
-
-def _has_name(question: str, cell: str) -> bool:
-    """Return whether a folded question has a cell's text: Latin letters as whole words only,
-    because IT is not part of "limit"."""
-    return re.search(rf"(?<![a-z\d]){re.escape(cell)}(?![a-z\d])", question) is not None
 
 
 def _is_name(cell: str) -> bool:

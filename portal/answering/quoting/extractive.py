@@ -34,6 +34,7 @@ from portal.answering.quoting.questions import (
 )
 from portal.answering.quoting.rendering import as_markdown, render, render_marker
 from portal.answering.quoting.rules.contacts import without_kind
+from portal.answering.quoting.rules.kinds import Wanted, find_wanted
 from portal.answering.quoting.rules.synonyms import reworded
 from portal.answering.quoting.rules.years import with_years
 from portal.answering.quoting.statements import Statement
@@ -171,7 +172,7 @@ class ExtractiveChatModel:
             (each.source.chunk_id, one.start): each.source
             for each in quotations
             for one in each.statements
-            if _shares(without_kind(asked), spelled_out(one, each.source.text)).all()
+            if _has_all(asked, spelled_out(one, each.source.text))
         }
         sources = list({one.chunk_id: one for one in said.values()}.values())
         asked = beside_first(question, asked)
@@ -281,6 +282,14 @@ def _has_words(parts: Sequence[_Part], question: str) -> bool:
         for each in part.quotations
         for one in each.statements
     )
+
+
+def _has_all(part: str, text: str) -> bool:
+    """Return whether a text has all words of a part of a question. Of one that asks for a telephone
+    number or an address only, it has to have nothing but that."""
+    bare = without_kind(part, text) if find_wanted(part) is Wanted.CONTACT else part
+    shares = _shares(bare, text)
+    return bool(shares.all()) and (shares.size > 0 or bare != part)
 
 
 def _shares(question: str, text: str) -> Shares:

@@ -192,6 +192,12 @@ def content_words(question: str) -> tuple[Word, ...]:
     return tuple(sorted(found, key=lambda word: word.start))
 
 
+def has_name(text: str, name: str) -> bool:
+    """Return whether a folded text has a folded name: in Latin letters as whole words only, because
+    IT is not part of "limit"."""
+    return re.search(rf"(?<![a-z\d]){re.escape(name)}(?![a-z\d])", text) is not None
+
+
 def without_greeting(question: str) -> str:
     """Return a question without the greeting before it; a greeting alone stays."""
     bare = question.lstrip()

@@ -67,8 +67,8 @@ def check_address(value: str) -> str:
 
 
 def list_models(api_base: str, api_key: str | None) -> tuple[str, ...]:
-    """Return the names of the models that an endpoint serves. Raises ChatUnavailable, whose
-    message contains neither the key nor the endpoint's response."""
+    """Return the names of the models that an endpoint serves. Raises EndpointUnreachable and
+    ChatUnavailable, whose message contains neither the key nor the endpoint's response."""
     headers = authorization(api_key or "")
     try:
         # In a loop of its own: the caller's thread may run one already.

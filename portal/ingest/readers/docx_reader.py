@@ -30,8 +30,11 @@ _READ = "w:smartTag"
 _parse_xml = office_xml.read
 # An item's number, which mammoth forgets where a list is interrupted, at the start of its text.
 _NUMBER = re.compile("\ufdd0([0-9]+)\ufdd1")
-_LIST_START = re.compile(f"<ol>(?=<li>(?:<(?!ol|ul)[^>]*>)*{_NUMBER.pattern})")
+_LIST_START = re.compile(f"<ol>(?=<li>(?:<(?!ol|ul|/li)[^>]*>)*{_NUMBER.pattern})")
 _DEPTHS = frozenset("012345678")
+# Words and pictures are in these, unless they were deleted or are in a text box.
+_AROUND_WORDS = frozenset({"w:r", "w:hyperlink", "w:ins", "w:sdt", "w:sdtContent", _READ})
+_SHOWN = frozenset({"w:t", "w:drawing", "w:pict", "w:object"})
 _NO_TEXT_KEPT = "oMath"  # mammoth's name for formulas, which it leaves out.
 _HEADER_PART = re.compile(r"word/(?:header|footer)\d*\.xml")
 _MAX_HEADER_BYTES = 1 << 20
@@ -108,21 +111,33 @@ def _elements(root: XmlElement) -> Iterator[XmlElement]:
 
 
 def _number_item(paragraph: XmlElement, counts: dict[str, list[int]]) -> None:
-    """Put its number before the text of an item; `counts` are those of each list by depth. Any
-    style may be that of a list, and numbers outside of lists are removed in the end."""
-    properties = paragraph.find_child_or_null("w:pPr")
-    style = properties.find_child_or_null("w:pStyle").attributes.get("w:val")
-    numbering = properties.find_child_or_null("w:numPr")
-    number = numbering.find_child_or_null("w:numId").attributes.get("w:val")
+    """Put its number before the text of an item; `counts` are those of each list by depth. Items
+    that only their style numbers are left to mammoth, and so are those that show nothing."""
+    numbering = paragraph.find_child_or_null("w:pPr").find_child_or_null("w:numPr")
+    number = numbering.find_child_or_null("w:numId").attributes.get("w:val", "0")
     depth = numbering.find_child_or_null("w:ilvl").attributes.get("w:val") or "0"
-    if not (number or style) or number == "0" or depth not in _DEPTHS:
+    shown = _first_shown(paragraph)
+    if number == "0" or depth not in _DEPTHS or shown is None:
         return
-    levels = counts.setdefault(number or f"style {style}", [0] * len(_DEPTHS))
+    levels = counts.setdefault(number, [0] * len(_DEPTHS))
     here = int(depth)
     levels[here:] = [levels[here] + 1, *[0] * (len(_DEPTHS) - here - 1)]
-    text = next((each for each in _elements(paragraph) if each.name == "w:t"), None)
-    if text is not None:
-        text.children.insert(0, XmlText(f"\ufdd0{levels[here]}\ufdd1"))
+    if shown.name == "w:t":
+        shown.children.insert(0, XmlText(f"\ufdd0{levels[here]}\ufdd1"))
+
+
+def _first_shown(paragraph: XmlElement) -> XmlElement | None:
+    """Return the first text or picture of a paragraph."""
+    waiting = paragraph.children[::-1]
+    while waiting:
+        element = waiting.pop()
+        if not isinstance(element, XmlElement):
+            continue
+        if element.name in _SHOWN and (element.children or element.name != "w:t"):
+            return element
+        if element.name in _AROUND_WORDS:
+            waiting += element.children[::-1]
+    return None
 
 
 def _with_notes_in_sections(html: str) -> str:

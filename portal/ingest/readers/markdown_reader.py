@@ -129,7 +129,9 @@ def _table(state: StateBlock, first: int, last: int, silent: bool) -> bool:
             line, _ = row[0].map or (first, first)
             source = state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]]
             cells = escapedSplit(source.strip())
-            cells = cells[not cells[0] : len(cells) - (not cells[-1])]
+            cells = cells[not cells[0] :]
+            while len(cells) > len(row) and not cells[-1].strip():
+                cells.pop()
             if len(cells) > len(row):
                 for cell, content in zip(row, _fit(cells, len(row)), strict=True):
                     cell.content = content.strip()
@@ -139,14 +141,19 @@ def _table(state: StateBlock, first: int, last: int, silent: bool) -> bool:
 
 def _fit(cells: Sequence[str], count: int) -> list[str]:
     """Return this number of cells: the parts of code with a bar, then the last ones are joined."""
-    fitted: list[str] = []
+    fitted: list[list[str]] = []
+    is_code = False
     for left, cell in enumerate(cells):
-        is_code = fitted and fitted[-1].count("`") % 2 and len(fitted) + len(cells) - left > count
-        if is_code or len(fitted) == count:
-            fitted[-1] += f"|{cell}"
+        if len(fitted) == count:
+            fitted[-1] += cells[left:]
+            break
+        if is_code and len(fitted) + len(cells) - left > count:
+            fitted[-1].append(cell)
         else:
-            fitted.append(cell)
-    return fitted
+            fitted.append([cell])
+            is_code = False
+        is_code ^= cell.count("`") % 2 == 1
+    return ["|".join(parts) for parts in fitted]
 
 
 def _end_of_list(state: StateBlock, line: int, _last: int, silent: bool) -> bool:

@@ -24,7 +24,8 @@ from portal.ingest.readers import archives
 
 MAX_CELLS = 2_000_000  # A million rows of two; read in 20 s.
 _MAX_MERGED = 20_000
-_MAX_FORMULA_ROWS = 1_000  # A program that stores no results stores none from the start.
+_MAX_BEYOND = 10  # Cells of a row between its last own one and one that spans it.
+_MAX_FORMULAS = 1_000  # A program that stores no results stores none from the start.
 _MAX_REPEATED = 100  # Max length of a spanning cell's text that is repeated in each row.
 _ROWS_A_RECORD = 500
 # Three elements per cell, plus some for the rest.
@@ -52,6 +53,7 @@ class _PartNotes:
     def __init__(self) -> None:
         self.merged: list[str] = []
         self.formulas: defaultdict[int, list[int]] = defaultdict(list)
+        self._formula_count = 0
         self._cell = ""  # The reference of the cell that has just begun.
 
     def note(self, name: str, attributes: dict[str, str]) -> None:
@@ -59,9 +61,10 @@ class _PartNotes:
         tag, cell, self._cell = name.rpartition(":")[2], self._cell, ""
         if tag == "c" and attributes.get("t") != "str":  # The result of a text may be empty.
             self._cell = attributes.get("r", "")
-        elif tag == "f" and cell and len(self.formulas) < _MAX_FORMULA_ROWS:
+        elif tag == "f" and cell and self._formula_count < _MAX_FORMULAS:
             row, column = coordinate_to_tuple(cell)
             self.formulas[row].append(column)
+            self._formula_count += 1
         elif tag == "mergeCell" and len(self.merged) < _MAX_MERGED:
             self.merged.append(attributes.get("ref", ""))
 
@@ -99,7 +102,8 @@ def _sheets(
 
 
 def _rows(sheet: Any, merged: list[str]) -> Iterator[list[str]]:
-    """Yield rows; a cell that spans several rows is repeated in each of them."""
+    """Yield rows; a cell that spans several rows is repeated in each of them. Those far beyond the
+    last cell of a row are not."""
     spans = {}
     for reference in merged:
         left, top, _, bottom = range_boundaries(reference)
@@ -109,7 +113,8 @@ def _rows(sheet: Any, merged: list[str]) -> Iterator[list[str]]:
     for number, row in enumerate(sheet.iter_rows(), 1):
         texts = [_as_shown(cell) for cell in row]
         if any(texts):  # Rows end with their last own cell.
-            texts += [""] * (max(open_spans, default=0) - len(texts))
+            beyond = max(open_spans, default=0) - len(texts)
+            texts += [""] * (beyond if beyond <= _MAX_BEYOND else 0)
         for column in list(open_spans):
             text, bottom = open_spans[column]
             if number > bottom:
@@ -157,7 +162,8 @@ def _duration(value: datetime.timedelta, number_format: str) -> str:
     seconds = round(value.total_seconds())
     minutes, second = divmod(abs(seconds), 60)
     shown = f"{'-' if seconds < 0 else ''}{minutes // 60}:{minutes % 60:02}"
-    return f"{shown}:{second:02}" if "s" in number_format.lower() else shown
+    has_seconds = "s" in _QUOTED.sub("", number_format).lower()
+    return f"{shown}:{second:02}" if has_seconds else shown
 
 
 def _number(value: float, number_format: str) -> str:

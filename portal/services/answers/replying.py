@@ -11,6 +11,7 @@ from uuid import UUID
 
 from portal.answering import replies
 from portal.answering.intents import Intent
+from portal.answering.quoting.questions import has_name
 from portal.answering.quoting.rendering import as_markdown
 from portal.answering.replies import UnderstoodMessage
 from portal.domain.documents.selection import AskScope
@@ -188,19 +189,14 @@ def _all_named(message: str, titles: dict[UUID, str]) -> list[UUID]:
     in_years = {
         one
         for name, ones in by_name.items()
-        if name and len(ones) > 1 and _names(folded, name)
+        if name and len(ones) > 1 and has_name(folded, name)
         for one in ones
     }
     return [
         document_id
         for document_id, title in titles.items()
-        if (plain := _plain(title)) and (_names(folded, plain) or document_id in in_years)
+        if (plain := _plain(title)) and (has_name(folded, plain) or document_id in in_years)
     ]
-
-
-def _names(folded: str, title: str) -> bool:
-    """Return whether a text has a title: in Latin letters as whole words, as IT is in "units"."""
-    return re.search(rf"(?<![a-z\d]){re.escape(title)}(?![a-z\d])", folded) is not None
 
 
 def _plain(title: str) -> str:
@@ -241,7 +237,7 @@ def _named(message: str, titles: dict[UUID, str]) -> list[UUID]:
         terms = set(query_terms(title))
         common = len(words & terms)
         is_enough = 2 * common >= min(len(words), len(terms))
-        return common if is_enough else 0, _names(folded, _plain(title))
+        return common if is_enough else 0, has_name(folded, _plain(title))
 
     found = {document_id: shared(title) for document_id, title in titles.items()}
     best = max(found.values(), default=(0, False))

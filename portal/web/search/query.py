@@ -129,7 +129,7 @@ def _metadata_filter(text: str) -> MetadataFilter | None:
 
     Numbers, true and false are read as in JSON, everything else is text.
     """
-    pairs = [part.partition("=") for part in re.split("[,，]", text) if part.strip()]
+    pairs = [part.partition("=") for part in re.split("[,，]+(?=[^,，=]*=)", text.strip(" ,，")) if part.strip()]
     if any(not name.strip() or not equals for name, equals, _ in pairs):
         raise InvalidInput(
             "metadata is written as name=value, such as department=HR; commas separate several"

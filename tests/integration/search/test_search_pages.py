@@ -262,6 +262,7 @@ def test_filters_narrow_the_search_and_stay_in_its_address(
     assert set(found("&domain=HOUSE")) == {str(office)}
     assert set(found("&meta=source_file%3Dhandbook.md")) == {str(office)}
     assert found("&meta=source_file%3Dnone.md") == []
+    assert found("&meta=source_file%3Da，b") == []
     # A comma of Chinese keyboards also ends a condition.
     assert set(found("&meta=source_file%3Dhandbook.md，")) == {str(office)}
     page = client.get("/search?q=office&meta=page_number%3D3&domain=house", headers=headers(portal))

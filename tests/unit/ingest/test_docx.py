@@ -81,6 +81,29 @@ def test_interrupted_list_continues_its_numbers(tmp_path: Path) -> None:
     )
 
 
+def test_deleted_and_empty_items_are_not_counted(tmp_path: Path) -> None:
+    def item(text: str) -> str:
+        return office.paragraph(text, level=0)
+
+    deleted = item("Old").replace("<w:r>", "<w:del><w:r>").replace("</w:r>", "</w:r></w:del>")
+    body = "".join([
+        deleted, item("First"), item(""), item("Second"), office.paragraph("Wait."), item("Third"),
+    ])  # fmt: skip
+    text = read(office.write_docx(tmp_path / "a.docx", body)).text
+    assert text == "1. First\n2. Second\n\nWait.\n\n3. Third"
+
+
+def test_list_that_begins_with_a_picture_does_not_take_the_number_of_the_next(
+    tmp_path: Path,
+) -> None:
+    picture = office.paragraph("", level=0).replace("<w:t ", "<w:br/><w:drawing/><w:t ")
+    body = "".join([
+        office.paragraph("One", level=0), office.paragraph("Wait."), picture,
+        office.paragraph("Three", level=0),
+    ])  # fmt: skip
+    assert "4. Three" not in read(office.write_docx(tmp_path / "a.docx", body)).text
+
+
 def test_results_of_fields_and_words_below_ruby_are_read(tmp_path: Path) -> None:
     run = "<w:r><w:t>{}</w:t></w:r>"
     field = f'<w:fldSimple w:instr=" SEQ Table ">{run.format(3)}</w:fldSimple>'

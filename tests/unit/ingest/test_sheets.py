@@ -96,6 +96,14 @@ def test_header_of_two_rows_names_each_column(tmp_path: Path, merged: tuple[str,
     )
 
 
+def test_cell_merged_downwards_far_to_the_right_does_not_widen_rows(tmp_path: Path) -> None:
+    rows = [["Part", "Price"], *([f"Fan {number}", number] for number in range(3))]
+    rows[1] = [*rows[1], *[None] * 40, "checked in May"]
+    path = sheets.write_xlsx(tmp_path / "a.xlsx", Sheet1=rows)
+    text = read(sheets.merge_cells(path, "AQ2:AQ4")).text
+    assert text.count("checked in May") == 1
+
+
 @pytest.mark.parametrize(
     "lines",
     [

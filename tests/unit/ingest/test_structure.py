@@ -139,13 +139,18 @@ def test_html_tables_have_headers_captions_and_spanning_cells(tmp_path: Path) ->
 
 
 def test_cells_beyond_the_header_are_kept(tmp_path: Path) -> None:
-    rows = ["| full | `tar c / | gzip` | Sunday |", "| logs | cat | daily | or | never |"]
+    rows = [
+        "| full | `tar c / | gzip` | Sunday |",
+        "| logs | cat | daily | or | never |",
+        "| a | b | c | |",
+    ]
     source = "\n".join(["| Job | Command | When |", "|---|---|---|", *rows])
     extracted = read(tmp_path, f"> {source}".replace("\n", "\n> "))
     (table,) = tables(extracted)
     assert cells(extracted.text, table)[1:] == [
         ("full", "tar c / | gzip", "Sunday"),
         ("logs", "cat", "daily | or | never"),
+        ("a", "b", "c"),
     ]
 
 

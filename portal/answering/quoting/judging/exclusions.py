@@ -19,7 +19,7 @@ from portal.text.characters.folding import fold
 # When a mail was sent is not when what it announces takes place.
 _SENT_AT = re.compile(r"(?:sent|date|发送时间|日期)[:：].*\d\d:\d\d:\d\d [+-]\d{4}", re.IGNORECASE)
 _ASKS_OF_MAIL = re.compile(
-    r"\b(?:e-?mail\w*|letter|message|sent|sends?|wr[io]te|written|announced)\b|邮件|来信|发[的出送]|寄|通知",
+    r"\b(?:(?:e-?)?mail\w*|letters?|messages?|sent|sends?|wr[io]te|written|announced)\b|邮件|来信|发[的出送]|寄|通知",
     re.IGNORECASE,
 )
 _MAIL_HEADER = re.compile(

@@ -17,12 +17,12 @@ from portal.text.characters.scripts import HAN
 from portal.text.terms.analyser import index_terms
 from portal.text.terms.lexicon import Sense, share_of_best
 
-# What a Chinese word counts if a text has it in a longer form or in part, and the max length of a
-# word with longer forms.
+# What a Chinese word counts if a text has it in a longer form or without its verb, and the max
+# length of a word with longer forms.
 _BY_OTHER_FORM, _MAX_SHORT_FORM = 0.8, 4
 _MIN_PART = 2
-# The dictionary has 交租金 and 发工资, where texts say 租金按季度支付.
-_BEFORE_NOUN = "交付发领缴"
+# The dictionary has 交租金 as a word, where texts say 租金按季度支付.
+_BEFORE_NOUN = "交付领缴"
 
 Shares = NDArray[np.float32]
 
@@ -70,10 +70,11 @@ def shares_of_words(
         for column, word in enumerate(words):
             if word.term in terms or (word.is_han and len(word.text) > 1 and word.text in folded):
                 found[row, column] = 1
-            elif ((form := longer[column]) and form.search(folded)) or (
-                (part := parts[column]) and part in folded
-            ):
+            elif (form := longer[column]) and form.search(folded):
                 found[row, column] = _BY_OTHER_FORM
+            elif (part := parts[column]) and part in folded:
+                is_noun = word.text[0] in _BEFORE_NOUN
+                found[row, column] = _BY_OTHER_FORM if is_noun else _MIN_PART / len(word.text)
             elif means is not None:
                 found[row, column] = share_of_best(means[column], terms)
         # "Weekend" includes "Saturday".

@@ -116,7 +116,7 @@ class ReadSource:
     def _count_synonyms(self, asked: Asked) -> None:
         """Count words of the question as matched where a statement has a synonym."""
         for place, text in enumerate(self.texts):
-            question = reworded(asked.question, text)
+            question = reworded(asked.question, text, self.contexts[place])
             if question == asked.question:
                 continue
             words = content_words(question)

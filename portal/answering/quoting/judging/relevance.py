@@ -194,4 +194,4 @@ def _other_words(question: str, source: ReadSource, place: int) -> str:
     """Return a question in a statement's words, without the numbers of names that it repeats."""
     text = source.texts[place]
     other = without_numbers_of_names(question, text)
-    return other if source.is_foreign else reworded(other, text)
+    return other if source.is_foreign else reworded(other, text, source.contexts[place])

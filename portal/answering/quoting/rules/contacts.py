@@ -20,6 +20,12 @@ _WHOSE_CONTACT = re.compile(
     rf"|({_LATIN_NAME}|[{HAN}]{{2,4}})\s?的\s?{_HAN_CONTACT}"
 )
 _KIND = re.compile(rf"\b{_CONTACT}\b|{_HAN_CONTACT}号?码?", re.IGNORECASE)
+_KINDS = (
+    re.compile(r"phone|mobile|cell|手[机機]|电话|電話|座[机機]", re.IGNORECASE),
+    re.compile(r"extension|分[机機]", re.IGNORECASE),
+    re.compile(r"mail|[邮郵]箱", re.IGNORECASE),
+    re.compile("微信"),
+)
 _PRONOUN = re.compile(r"[他她]|\b(?:he|she|his|her|him|their)\b")
 
 
@@ -36,9 +42,11 @@ def whose_contact(question: str) -> tuple[str, ...]:
     return (name[-2:],) if is_person or is_han_name(name[-3:]) else ()
 
 
-def without_kind(question: str) -> str:
-    """Return a question without "phone number", 邮箱 and the like, which an answer need not say."""
-    return _KIND.sub(" ", question)
+def without_kind(question: str, text: str) -> str:
+    """Return a question without "phone number", 邮箱 and the like, unless a text names only other
+    kinds. An answer need not name the kind: "Ann Lee, 555 0100"."""
+    asked, said = ({kind for kind in _KINDS if kind.search(one)} for one in (question, text))
+    return question if said and not asked & said else _KIND.sub(" ", question)
 
 
 def is_of_another_person(names: Sequence[str], said: str) -> bool:

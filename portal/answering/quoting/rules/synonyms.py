@@ -153,10 +153,10 @@ def _asked(question: str) -> tuple[tuple[re.Pattern[str], _Group], ...]:
     return tuple(found)
 
 
-def reworded(question: str, text: str) -> str:
+def reworded(question: str, text: str, context: str = "") -> str:
     """Return a question in which words that the text does not have are replaced by synonyms that it
-    has, and a city by its tier."""
-    question = with_tier(question, text)
+    has, and a city by its tier; `context` is what the text is below."""
+    question = with_tier(question, text, context)
     for asked, group in _asked(question):
         if asked.search(text):
             continue

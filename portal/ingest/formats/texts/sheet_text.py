@@ -48,7 +48,9 @@ class SheetText:
         elif len(filled) == 1:
             # A title or a note, above a table or alone.
             title = one_line(cells[filled[0]])
-            self._titles = [title] if self._after_empty else [*self._titles[-_MAX_TITLES:], title]
+            self._titles = (
+                [title] if self._after_empty else [*self._titles[1 - _MAX_TITLES :], title]
+            )
             self._after_empty = False
             self.readable.add_block(title)
         else:

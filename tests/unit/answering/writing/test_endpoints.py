@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -57,4 +58,6 @@ def test_models_are_listed_from_a_thread_that_runs_an_event_loop() -> None:
 
     with fake_chat() as chat:
         chat.models = Status(200, {"data": [{"id": "gemma3"}]})
-        assert asyncio.run(listed()) == ("gemma3",)
+        # The thread of the tests may run a loop already, that of a browser.
+        with ThreadPoolExecutor(max_workers=1) as thread:
+            assert thread.submit(asyncio.run, listed()).result() == ("gemma3",)

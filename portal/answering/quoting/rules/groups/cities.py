@@ -30,6 +30,8 @@ _OTHERS = re.compile(
 # Chinese rules for travel set limits for 一线城市, which are four.
 _FIRST_TIER = frozenset({"Beijing", "Shanghai", "Guangzhou", "Shenzhen"})
 _OF_FIRST_TIER = re.compile(r"(?<![新非])一线城市")
+_OF_OTHER_TIER = re.compile(r"[二三四]线|省会|直辖市")
+_ALL_OTHERS = re.compile(r"其[他它余](?:所有)?(?:城市|地区)")
 # Other cities of one country: the dictionary does not say which country a city is in.
 _OF_COUNTRIES = re.compile(r"国内|境[内外]|国外|海外|省内|domestic|abroad|overseas|international")
 
@@ -63,17 +65,23 @@ def rows_of_other_cities(
     return found
 
 
-def with_tier(question: str, text: str) -> str:
+def with_tier(question: str, text: str, context: str = "") -> str:
     """Return a question with the tier of its city in the place of the city, if a text has limits
-    for tiers: 一线城市 for 上海, 其他城市 for 成都."""
+    for tiers: 一线城市 for 上海, 其他城市 for 成都 unless there are further tiers, or the text or
+    its context is about one country only."""
     if not (first := _OF_FIRST_TIER.search(text)):
         return question
     asked = _find_named(question)
-    if len(asked) != 1 or any(name in text for name in asked):
+    if len(asked) != 1 or any(name.isascii() or name in text for name in asked):
         return question
     ((name, cities),) = asked.items()
-    tier = first if cities & _FIRST_TIER else _OTHERS.search(text)
-    return question.replace(name, tier[0]) if tier else question
+    if cities & _FIRST_TIER:
+        return question.replace(name, first[0])
+    said = f"{context}\n{text}".lower()
+    others = _ALL_OTHERS.search(text)
+    if not others or _OF_OTHER_TIER.search(text) or _OF_COUNTRIES.search(said):
+        return question
+    return question.replace(name, others[0])
 
 
 def _of_row(first_cell: str) -> frozenset[str]:

@@ -203,6 +203,7 @@ def test_date_in_the_title_is_dropped_from_the_question():
         ("停电通知是什么时候发的？", "zh", True),
         ("When is the outage?", "en", False),
         ("When was the mail about the outage sent?", "en", True),
+        ("When is the mail about the outage from?", "en", True),
     ],
 )
 def test_time_at_which_a_mail_was_sent_is_not_when_something_happens(question, language, is_answer):

@@ -121,8 +121,17 @@ def test_row_of_all_other_cities_applies_to_a_city_without_a_row(
         ("去成都住宿标准", "一线城市每晚 600 元，二线城市每晚 450 元", "去成都住宿标准"),
         ("去上海住宿标准", "新一线城市每晚 600 元", "去上海住宿标准"),
         ("去上海住宿标准", "每晚 600 元", "去上海住宿标准"),
+        ("去成都住宿标准", "一线城市 600 元，二线城市 500 元，其他城市 400 元", "去成都住宿标准"),
+        ("去东京住宿标准", "国内一线城市 600 元，其他城市 450 元", "去东京住宿标准"),
+        ("去成都住宿标准", "一线城市 600 元，其他费用实报实销", "去成都住宿标准"),
+        ("Hotel in Chengdu?", "一线城市 600 元，其他城市 450 元", "Hotel in Chengdu?"),
         ("从上海去成都", "一线城市每晚 600 元，其他城市 450 元", "从上海去成都"),
     ],
 )
 def test_city_is_read_as_its_tier(question: str, text: str, other: str) -> None:
     assert with_tier(question, text) == other
+
+
+def test_context_may_limit_tiers_to_one_country() -> None:
+    text = "一线城市住宿: 600; 其他城市住宿: 450"
+    assert with_tier("去东京住宿标准", text, "国内差旅标准") == "去东京住宿标准"

@@ -129,7 +129,8 @@ def _metadata_filter(text: str) -> MetadataFilter | None:
 
     Numbers, true and false are read as in JSON, everything else is text.
     """
-    pairs = [part.partition("=") for part in re.split("[,，]+(?=[^,，=]*=)", text.strip(" ,，")) if part.strip()]
+    parts = re.split("[,，]+(?=[^,，=]*=)", text.strip(" ,，"))
+    pairs = [part.partition("=") for part in parts if part]
     if any(not name.strip() or not equals for name, equals, _ in pairs):
         raise InvalidInput(
             "metadata is written as name=value, such as department=HR; commas separate several"

@@ -16,7 +16,7 @@ from itertools import pairwise
 from portal.answering.people import with_name
 from portal.answering.quoted import quoted_lines, quoted_tables
 from portal.answering.quoting.parts import names_nothing
-from portal.answering.quoting.questions import asks, is_han
+from portal.answering.quoting.questions import asks, content_words, is_han
 from portal.answering.replies import understand
 from portal.answering.substitution import Likeness, is_alone, is_condition, substitute
 from portal.answering.writing.prompt import within_budget
@@ -205,7 +205,8 @@ def _leans(question: str) -> bool:
     words = _content_terms(question)
     if _GOES_ON.match(question) or (len(words) < _MIN_WORDS and not _ONLY_ONE.search(question)):
         return True
-    if _LACKS_SUBJECT.match(question) and names_nothing(question):
+    # 打几折
+    if not content_words(question) or (_LACKS_SUBJECT.match(question) and names_nothing(question)):
         return True
     for match in _POINTS_BACK.finditer(question):
         # A pronoun may refer to something earlier in the same question.

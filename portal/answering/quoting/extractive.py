@@ -67,12 +67,14 @@ _MIN_ABOUT, _MIN_ABOUT_BY_SEARCH = 0.02, 0.06
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A part of a question, and what was found for it."""
+    """A part of a question, and what was found for it; `holds` says whether the likeliest statement
+    has the wanted kind of answer."""
 
     asked: str
     outcome: Outcome
     quotations: tuple[Quotation, ...] = ()
     about: tuple[Quoted, ...] = ()
+    holds: bool = True
 
 
 class ExtractiveChatModel:
@@ -115,11 +117,15 @@ class ExtractiveChatModel:
         # "How much for hotels?" may or may not refer to the previous question.
         asked = request.turns[-1].content
         alone = asked_alone(asked) if asked != request.question else ""
-        if content_words(alone) and not _has_words(parts, alone):
+        suits = _suits(parts, alone)
+        # 停电是什么时候 asks for a time, and may not be about what was asked before.
+        is_suited = suits[0] and (suits[1] or not asks(alone))
+        if content_words(alone) and not is_suited:
             others = self._parts(alone, request)
             # A few words that no source has are a new question, not a follow-up.
-            is_new = alone == asked and not asks(asked)
-            parts = others if is_new or _has_words(others, alone) else parts
+            is_new = not suits[0] and alone == asked and not asks(asked)
+            is_better = _has_words(others, alone) and _suits(others, alone) > suits
+            parts = others if is_new or is_better else parts
         if all(part.outcome is not Outcome.QUOTED for part in parts):
             about = tuple({one.number: one for part in parts for one in part.about}.values())
             is_on_topic = any(part.outcome is Outcome.ON_TOPIC for part in parts)
@@ -233,7 +239,8 @@ class ExtractiveChatModel:
                 for one in newest_first(_most_likely(question, chosen))
                 for each in choose(question, one)
             ]
-            return _Part(asked, Outcome.QUOTED, tuple(quotations))
+            holds = ranked[0].best.evidence.holds > 0
+            return _Part(asked, Outcome.QUOTED, tuple(quotations), holds=holds)
         # Statements close to an answer may well be it, in words that the question does not have.
         ranked = [one for one in judged if one.candidates]
         ranked.sort(key=lambda one: (one.chance, one.on_topic), reverse=True)
@@ -282,6 +289,12 @@ def _has_words(parts: Sequence[_Part], question: str) -> bool:
         for each in part.quotations
         for one in each.statements
     )
+
+
+def _suits(parts: Sequence[_Part], question: str) -> tuple[bool, bool]:
+    """Return whether the quoted statements have a word of a question, and whether the likeliest of
+    each part has the wanted kind of answer."""
+    return _has_words(parts, question), all(part.holds for part in parts)
 
 
 def _has_all(part: str, text: str) -> bool:

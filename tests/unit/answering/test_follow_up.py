@@ -25,6 +25,7 @@ def turns(*questions):
         ("How many vacation days do employees get?", "How do I apply for them?", "vacation"),
         ("法国有多少人口？", "它的首都在哪里？", "法国"),
         ("年假怎么申请？", "为什么？", "年假"),
+        ("试用期多长？", "打几折？", "试用期"),
     ],
 )
 def test_subject_that_a_question_refers_back_to_is_added(before, question, carried):

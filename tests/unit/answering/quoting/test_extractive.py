@@ -331,3 +331,17 @@ def test_question_about_steps_is_answered_by_all_numbered_steps():
         (True, False),
         (False, True),
     ]
+
+
+@pytest.mark.parametrize(
+    ("followed", "answer"),
+    [("停电是什么时候？", "22:00 停电"), ("停电要通知谁？", "停电期间值班")],
+)
+def test_follow_up_is_asked_alone_if_its_context_finds_another_kind_of_answer(followed, answer):
+    duty, outage = "停电期间值班人员为郭明。", "机房于 22:00 停电检修。"
+    sources = [source(1, duty), source(2, outage)]
+    reader = OddsReader({outage: 6.0}, {f"值班 {followed}".strip("？"): {duty: 6.0}})
+    turns = (Turn("user", "值班的是谁？"), Turn("assistant", duty), Turn("user", followed))
+    asked = ChatRequest("", turns, f"值班 {followed}", "zh", sources)
+    content, _ = content_of(ExtractiveChatModel(reader).stream(asked), sources)
+    assert answer in content

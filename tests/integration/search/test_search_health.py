@@ -16,7 +16,7 @@ from portal.errors import RerankerUnavailable
 from portal.reranking.time_boxed import TimeBoxed
 from portal.services import Services
 from portal.services.models import builds, catalog, switching
-from portal.services.operations import health, setup, watch
+from portal.services.operations import health, health_monitor, setup
 from portal.services.search import engine
 from tests.conftest import Portal
 from tests.factories.servers.endpoint import fake_endpoint, wait_until
@@ -165,7 +165,7 @@ def test_endpoint_that_came_back_is_reported_without_a_search(
         port = endpoint.port
     assert "embedder_unavailable" in ask(portal, "office").degraded
     assert embedder(services) == "unavailable"
-    monkeypatch.setattr(watch, "FAILED_TTL_S", 0.2)
+    monkeypatch.setattr(health_monitor, "FAILED_TTL_S", 0.2)
     with fake_endpoint(port=port, dimensions=DIMENSIONS) as endpoint:
         wait_until(lambda: embedder(services) == "ok", within_s=30, complaint="it stayed away")
         assert look(services)["status"] == "ok"
@@ -214,7 +214,7 @@ def test_reranker_that_failed_a_search_is_reported_and_its_return_too(
     body = look(broken.services)
     assert (body["status"], body["reranking"]) == ("degraded", "unavailable")
     model.is_broken = False
-    monkeypatch.setattr(watch, "FAILED_TTL_S", 0.2)
+    monkeypatch.setattr(health_monitor, "FAILED_TTL_S", 0.2)
     wait_until(
         lambda: look(broken.services)["reranking"] == "ok", within_s=20, complaint="still away"
     )

@@ -117,15 +117,8 @@ class ExtractiveChatModel:
         # "How much for hotels?" may or may not refer to the previous question.
         asked = request.turns[-1].content
         alone = asked_alone(asked) if asked != request.question else ""
-        suits = _suits(parts, alone)
-        # 停电是什么时候 asks for a time, and may not be about what was asked before.
-        is_suited = suits[0] and (suits[1] or not asks(alone))
-        if content_words(alone) and not is_suited:
-            others = self._parts(alone, request)
-            # A few words that no source has are a new question, not a follow-up.
-            is_new = not suits[0] and alone == asked and not asks(asked)
-            is_better = _has_words(others, alone) and _suits(others, alone) > suits
-            parts = others if is_new or is_better else parts
+        if content_words(alone):
+            parts = self._with_or_alone(parts, asked, alone, request)
         if all(part.outcome is not Outcome.QUOTED for part in parts):
             about = tuple({one.number: one for part in parts for one in part.about}.values())
             is_on_topic = any(part.outcome is Outcome.ON_TOPIC for part in parts)
@@ -147,6 +140,21 @@ class ExtractiveChatModel:
                 text = wording.say(name, request, part=as_markdown(part.asked))
                 yield TextDelta(f"\n\n{text}")
             yield from quoter.quote(part.quotations, gap="\n\n")
+
+    def _with_or_alone(
+        self, parts: list[_Part], asked: str, alone: str, request: ChatRequest
+    ) -> list[_Part]:
+        """Return the parts found for a follow-up together with what it follows, or those found for
+        it alone if they suit it better."""
+        has_words, holds = _has_words(parts, alone), _hold(parts)
+        # 停电是什么时候 asks for a time, and may not be about what was asked before.
+        if has_words and (holds or not asks(alone)):
+            return parts
+        others = self._parts(alone, request)
+        # A few words that no source has are a new question, not a follow-up.
+        is_new = not has_words and alone == asked and not asks(asked)
+        is_better = _has_words(others, alone) and (not has_words or _hold(others))
+        return others if is_new or is_better else parts
 
     def _parts_in_years(self, request: ChatRequest) -> list[_Part]:
         """Answer a question about "this year" or 去年 from documents of that year; return nothing
@@ -174,19 +182,13 @@ class ExtractiveChatModel:
     ) -> bool:
         """Return whether a quotation for an earlier part answers a further part, and has all words
         of it: 电话多少 after 谁值班, with 值班人员为郭明，电话 139….."""
-        said = {
-            (each.source.chunk_id, one.start): each.source
+        said = [
+            replace(each, statements=(one,), starts_at=None)
             for each in quotations
             for one in each.statements
             if _has_all(asked, spelled_out(one, each.source.text))
-        }
-        sources = list({one.chunk_id: one for one in said.values()}.values())
-        asked = beside_first(question, asked)
-        return any(
-            each.chance >= MIN_CHANCE and (one.source.chunk_id, each.statement.start) in said
-            for one in judge(asked, request.language, sources, self._reader)
-            for each in one.candidates
-        )
+        ]
+        return self._answer_too(said, beside_first(question, asked), request)
 
     def _part(self, asked: str, question: str, request: ChatRequest) -> _Part:
         """Answer a part together with the words of the first part, or alone if that would only
@@ -209,8 +211,13 @@ class ExtractiveChatModel:
                 quotations, one.source, one.start, one.end
             ):
                 return True
+        return self._answer_too(quotations, beside_first(request.question, part.asked), request)
+
+    def _answer_too(
+        self, quotations: Sequence[Quotation], question: str, request: ChatRequest
+    ) -> bool:
+        """Return whether a quoted statement answers another question as well."""
         sources = list({each.source.chunk_id: each.source for each in quotations}.values())
-        question = beside_first(request.question, part.asked)
         return any(
             each.chance >= MIN_CHANCE
             and _is_quoted(quotations, one.source, each.statement.start, each.statement.end)
@@ -291,10 +298,9 @@ def _has_words(parts: Sequence[_Part], question: str) -> bool:
     )
 
 
-def _suits(parts: Sequence[_Part], question: str) -> tuple[bool, bool]:
-    """Return whether the quoted statements have a word of a question, and whether the likeliest of
-    each part has the wanted kind of answer."""
-    return _has_words(parts, question), all(part.holds for part in parts)
+def _hold(parts: Sequence[_Part]) -> bool:
+    """Return whether the likeliest statement of each part has the wanted kind of answer."""
+    return all(part.holds for part in parts)
 
 
 def _has_all(part: str, text: str) -> bool:

@@ -39,14 +39,16 @@ def _in_longer_words(text: str) -> re.Pattern[str]:
     return re.compile(f"[{HAN}]{{0,{min(len(text) - 1, 2)}}}".join(text))
 
 
-def _known_part(word: Word) -> str:
-    """Return the end of a Chinese word that is in no dictionary or begins with a verb: 专票 of
-    开专票, 租金 of 交租金."""
+def _known_part(word: Word) -> tuple[str, float]:
+    """Return the end of a Chinese word that is in no dictionary or begins with a verb, and what it
+    counts: 专票 of 开专票, 租金 of 交租金. Empty for other words."""
     text = word.text
     if not word.is_han or len(text) <= _MIN_PART:
-        return ""
-    has_verb = text[0] in _BEFORE_NOUN and rjieba.has_word(text[1:])
-    return text[-_MIN_PART:] if has_verb or not rjieba.has_word(text) else ""
+        return "", 0.0
+    begins_with_verb = text[0] in _BEFORE_NOUN
+    if rjieba.has_word(text) and not (begins_with_verb and rjieba.has_word(text[1:])):
+        return "", 0.0
+    return text[-_MIN_PART:], _BY_OTHER_FORM if begins_with_verb else _MIN_PART / len(text)
 
 
 def shares_of_words(
@@ -72,9 +74,8 @@ def shares_of_words(
                 found[row, column] = 1
             elif (form := longer[column]) and form.search(folded):
                 found[row, column] = _BY_OTHER_FORM
-            elif (part := parts[column]) and part in folded:
-                is_noun = word.text[0] in _BEFORE_NOUN
-                found[row, column] = _BY_OTHER_FORM if is_noun else _MIN_PART / len(word.text)
+            elif parts[column][0] and parts[column][0] in folded:
+                found[row, column] = parts[column][1]
             elif means is not None:
                 found[row, column] = share_of_best(means[column], terms)
         # "Weekend" includes "Saturday".

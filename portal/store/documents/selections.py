@@ -194,7 +194,8 @@ def _enabled_in(
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """The documents enabled at one moment. `selection_hash` is SHA-256, in hexadecimal, over the
-    ids of the enabled documents, sorted and joined by line feeds."""
+    ids of the enabled documents, sorted and joined by line feeds. The counts leave out documents
+    that could not be read."""
 
     enabled_count: int
     document_count: int
@@ -206,7 +207,10 @@ def snapshot(
 ) -> Snapshot:
     """Return the documents enabled for a user in a conversation and a scope, right now."""
     enabled, binds = _enabled_in(user, conversation_id, scope)
-    columns = f"count(*) FILTER (WHERE {enabled}), count(*), {_HASH.format(enabled=enabled)}"
+    columns = f"""
+        count(*) FILTER (WHERE {enabled} {_READABLE}), count(*) FILTER (WHERE true {_READABLE}),
+        {_HASH.format(enabled=enabled)}
+    """
     return Snapshot(*session.execute(text(f"SELECT {columns} {_SEEN}"), binds).one())
 
 

@@ -398,6 +398,13 @@ def test_replay_records_what_the_answer_was_made_from(portal: Portal, talk) -> N
     assert answer.replay.search_method == "hybrid"
 
 
+def test_replay_counts_no_document_that_could_not_be_read(portal: Portal, talk) -> None:
+    portal.add(b"%PDF-1.4 damaged", name="damaged.pdf")
+    answer = ask(saying(portal.services, "Fifteen [1]."), portal.admin, talk, QUESTION)
+    assert answer.replay
+    assert (answer.replay.enabled_count, answer.replay.document_count) == (2, 2)
+
+
 def test_sentences_are_checked_against_what_they_cite(portal: Portal, talk) -> None:
     said = "Employees may take fifteen days of annual leave [1]. They also get a free car [1]."
     answer = ask(saying(portal.services, said), portal.admin, talk, QUESTION)

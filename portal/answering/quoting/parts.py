@@ -41,7 +41,7 @@ _MEETING = re.compile("[年季月周例晨晚组班部大]会")
 # "And how many days?"
 _ONLY_COUNTS = re.compile(
     r"\s*(?:and\s+)?(?:for\s+)?how (?:many|much)"
-    r"(?: (?:days|hours|weeks|months|years|minutes|times|people|money|time))?\W*",
+    r"(?: (?:days|hours|weeks|months|years|minutes|times|people|money|time)(?: fit(?: in)?)?)?\W*",
     re.IGNORECASE,
 )
 # 用的是什么数据库，哪个版本？

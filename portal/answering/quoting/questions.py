@@ -12,6 +12,7 @@ import rjieba
 from portal.text.characters.folding import fold
 from portal.text.characters.scripts import HAN
 from portal.text.terms.analyser import analyse, query_terms
+from portal.text.terms.stopwords import STOP_WORDS
 
 # 好几次, 才几天 and 前几天 ask nothing; 提前几天 does.
 HAN_ASKS = (
@@ -49,7 +50,7 @@ _STEPS_BY_NAME = re.compile(rf"{_HAN_STEPS}|\b(?:steps|procedure)\b")
 _LOOSE = "要能会得该有在是的了吗呢去来把被给让到就还又再都也我你"
 # At the end of 年会 and 周会, 会 has a meaning.
 _LOOSE_AT_END = _LOOSE.replace("会", "")
-_SAYS_LITTLE = frozenset({
+_SAYS_LITTLE = STOP_WORDS | frozenset({
     "去", "来", "给", "打", "还", "说", "里", "又", "得", "再", "跟", "在", "到", "后", "时",
     "第", "做", "没", "最", "多", "那", "这", "我", "该", "能", "从", "将", "对", "并", "各",
     "当", "起", "过", "让", "们", "下", "上", "个", "次", "号", "那天", "当天", "那次", "这次",

@@ -196,13 +196,15 @@ class _Reader:
         if self._table_at(line) is not None:
             return "table"
         block = self._block_at(line)
+        asks = _ASKS.search(line.text) is not None and _is_one_sentence(line.text)
         if block is not None and block.kind in _KINDS:
-            return _KINDS[block.kind]
+            # A list of questions and answers is read as items.
+            return "heading" if asks else _KINDS[block.kind]
         if not self._source.blocks and (
             _CELL_BORDER.search(line.text) or _TABLE_RULE.fullmatch(line.text)
         ):
             return "table"
-        if _ASKS.search(line.text) and (self._is_above_text(place) or _is_one_sentence(line.text)):
+        if asks or (_ASKS.search(line.text) and self._is_above_text(place)):
             return "heading"
         # Below a marked title, sections may be marked by their number only: 二、住宿.
         is_unmarked = not self._source.heading_starts or re.match(_HAN_CHAPTER, line.text)

@@ -16,16 +16,33 @@ _QUALIFIED = re.compile(
     rf"|\bnon-?([a-z]{{3,}})|\b(?:co|ex|vice)-([a-z]{{3,}})|\b{_BEFORE} ([a-z]{{3,}})"
 )
 
+_OFFICE = re.compile(rf"([{HAN}]{{1,4}})(经理|总监|主管|主任|主席|部长)")
+
 
 def is_qualified(words: Iterable[tuple[str, ...]], question: str, text: str) -> bool:
     """Return whether a folded text has a word of the question only in another title or group:
     总经理 in 副总经理, "member" in "non-members". Each word is given as the terms for it, English
     terms as stems."""
     qualified = " ".join("".join(found) for found in _QUALIFIED.findall(text))
+    if _has_another_office(words, text):
+        return True
     if not qualified or _QUALIFIER.search(question):
         return False
     beside = _QUALIFIED.sub(" ", text)
     return any(_has_any(qualified, word) and not _has_any(beside, word) for word in words)
+
+
+def _has_another_office(words: Iterable[tuple[str, ...]], text: str) -> bool:
+    """Return whether a text has an office of the question only with another prefix: 项目经理 for
+    总经理. In 财务部总监, the prefix of 财务总监 stands apart."""
+    found = (_OFFICE.fullmatch(term) for word in words for term in word)
+    return any(
+        re.search(rf"[{HAN}]{office[2]}", text)
+        and not re.search(rf"{office[0]}|(?<![{HAN}]){office[2]}", text)
+        and (len(office[1]) == 1 or office[1] not in text)
+        for office in found
+        if office
+    )
 
 
 def _has_any(folded: str, terms: tuple[str, ...]) -> bool:

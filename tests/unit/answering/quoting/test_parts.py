@@ -58,6 +58,8 @@ def test_parts_are_questions_of_their_own(question: str, parts: tuple[str, ...])
         ("What database do we use, and which version?", "database which version?"),
         ("年假有几天，什么部门审批？", "什么部门审批？"),
         ("试用期多长，打几折？", "试用期，打几折？"),
+        ("Who repairs the pump, and by when?", "repairs the pump by when?"),
+        ("Which rooms are there, and how many people fit in?", "rooms how many people fit in?"),
         ("谁去申请服务器预算，什么时候之前？", "申请服务器预算，什么时候之前？"),
         ("谁负责扩容，什么时候完成？", "负责扩容，什么时候完成？"),
         ("体检几月份做，去哪家医院？", "体检，去哪家医院？"),

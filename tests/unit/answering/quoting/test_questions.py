@@ -185,6 +185,17 @@ def test_statement_is_under_its_own_headings_and_no_earlier_ones(above, levels, 
     assert [each.context for each in statements(one)] == contexts
 
 
+def test_item_that_asks_is_a_heading_of_the_answer_below() -> None:
+    text = "May I bring my dog?\nYes, on Fridays.\nWhere can I park?\nBehind the house."
+    lines = text.split("\n")
+    blocks = tuple(
+        Block(BlockKind.ITEM, start := text.index(line), start + len(line)) for line in lines
+    )
+    found = statements(source(1, text, blocks=blocks))
+    assert [text[each.start : each.end] for each in found] == [lines[1], lines[3]]
+    assert [each.context for each in found] == [lines[0], lines[2]]
+
+
 def test_numbered_chinese_line_is_a_heading_if_none_is_known() -> None:
     text = "一、预订\n会议室最早可提前 14 天预订。\n\n二、报修\n设备故障请联系行政部。"
     found = statements(source(1, text))

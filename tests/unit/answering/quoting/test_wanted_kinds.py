@@ -221,6 +221,8 @@ def test_subject_of_a_question_is_not_its_kind(question):
         ),
         ("要控制在多少度？", ("在18至24摄氏度。", "零下60摄氏度"), ("温度须控制。",)),
         ("屏幕要多大？", ("10 英寸", "15 centimetres"), ("屏幕要大。",)),
+        ("多长的航班可以坐公务舱？", ("Flights longer than seven hours",), ("Any flight",)),
+        ("部门有多少人？", ("12 人", "30  人数"), ("总部 1 楼  办公地点; 8310  分机",)),
         (
             "锅放在哪里？",
             (

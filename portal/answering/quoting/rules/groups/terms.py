@@ -94,10 +94,14 @@ TERMS = tuple(
         (r"上半年|\bfirst half\b", r"下半年|\bsecond half\b"),
         (
             r"[白日]班|\bday shift",
-            r"夜班|\bnight shift",
+            r"[夜晚]班|\b(?:night|late|evening) shift",
             r"早班|\b(?:early|morning) shift",
             r"中班",
-            r"晚班|\b(?:late|evening) shift",
+        ),
+        # 上班时间为 9:00 至 18:00 says both.
+        (
+            r"下班|收工|离岗",
+            r"(?:上班|到岗|开工)(?![^,。;]*(?:至|到\s?\d|[-~–—]))",
         ),
         (r"单人[间房]|\bsingle room", r"双人[间房]|标准间|\b(?:double|twin) room"),
         (r"进口|\bimport", r"出口|\bexport"),

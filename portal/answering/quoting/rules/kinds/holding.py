@@ -182,6 +182,7 @@ _NOT_COUNTS = any_of(
     _MONEY, _PERCENT, _DURATION, _CLOCK_TIME, _DATE, r"\d[\d-]{5,24}\d",
     rf"\d{{1,12}}\.\d+|第\s*[\d一二三四五六七八九十]+|\A\s*[\d一二三四五六七八九十]+[.)、]|(?<![a-z]){CODE}"
     r"|(?:分机|电话|热线|编号|号码|房间|\bext(?:ension|\.)?|\bno\.|#)\s*:?\s*[\d-]+"
+    r"|\d[\d-]* {1,2}(?:分机|电话|手机|热线|编号|号码|工号|phone|extension)|\d\s?楼(?!层)"
     r"|\b(?:room|floor|level|building|gate|step|section|chapter|page|line)s? \d+(?:(?:,| and| to|-) ?\d+)*|\d+f\b|\d号楼"
     rf"|{FIGURE}\s*(?:[ckm]?m[23]?|k?g|[kmgt]b|k?w|m?a|v|db)\b"
     r"|\d[\d ]{0,12}(?:号线|号)|一[致般定些直起切律样旦]|统一|唯一|之一",
@@ -220,6 +221,8 @@ _NARROWER = {
         ),
     ),
     Wanted.MEASURE: (
+        # 多长的航班
+        (re.compile(r"多长的"), any_of(_MEASURE, _DURATION)),
         (
             re.compile(r"多远|\bhow far\b"),
             any_of(

@@ -116,6 +116,7 @@ def test_row_of_all_other_cities_applies_to_a_city_without_a_row(
             "其他城市住一晚能报多少？",
         ),
         ("去深圳住宿标准", "一线城市每晚 600 元", "去一线城市住宿标准"),
+        ("去深圳住宿标准", "住宿（北上广深）: 600; 住宿（其他城市）: 450", "去北上广深住宿标准"),
         # The text names the city itself, has no tier that the city surely is in, or none at all.
         ("去深圳住宿标准", "一线城市（北京、上海、广州、深圳）每晚 600 元", "去深圳住宿标准"),
         ("去成都住宿标准", "一线城市每晚 600 元，二线城市每晚 450 元", "去成都住宿标准"),

@@ -19,7 +19,7 @@ from portal.answering.quoting.rules.groups.cities import with_tier
 from portal.text.characters.scripts import HAN
 
 # One meaning per line, with words that can replace each other.
-_FILE = Path(__file__).with_name("synonyms.txt")
+SYNONYMS = Path(__file__).with_name("synonyms.txt")
 _HAN = re.compile(f"[{HAN}]")
 _HAN_RUN = re.compile(f"[{HAN}]{{2,}}")
 _WORD = re.compile(r"[a-z0-9][a-z0-9'’-]*", re.IGNORECASE)
@@ -31,7 +31,7 @@ def _thesaurus() -> Mapping[str, tuple[str, ...]]:
     """Return words with those that can replace them, longest first: 无线网络 is not 无线网 with
     another word."""
     found: dict[str, set[str]] = defaultdict(set)
-    for line in _FILE.read_text("utf-8").splitlines():
+    for line in SYNONYMS.read_text("utf-8").splitlines():
         words = line.split(", ")
         for word in words:
             found[word].update(words)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import pytest
 
-from portal.answering.quoting.rules.synonyms import reworded
+from portal.answering.quoting.rules.groups.named import find_named, names_others
+from portal.answering.quoting.rules.kinds import Wanted
+from portal.answering.quoting.rules.synonyms import SYNONYMS, reworded
+from portal.answering.quoting.rules.titles import is_qualified
 from tests.unit.answering.quoting.answers import OddsReader, is_quoted, request
 from tests.unit.answering.sources import source
 
@@ -36,3 +41,17 @@ def test_statement_with_synonyms_is_read_with_the_reworded_question() -> None:
     assert is_quoted(reader, request("可以在家办公吗？", [source(1, said)], "zh"))
     reader = OddsReader({said: -5.0})
     assert not is_quoted(reader, request("可以在家办公吗？", [source(1, said)], "zh"))
+
+
+def test_synonyms_are_words_that_no_question_tells_apart() -> None:
+    lines = [line.split(", ") for line in SYNONYMS.read_text("utf-8").splitlines()]
+    assert all(1 < len(set(words)) == len(words) for words in lines)
+    assert not [one for words in lines for one in words if one != one.strip() or len(one) < 2]
+    told_apart = [
+        (one, other)
+        for words in lines
+        for one, other in permutations(words, 2)
+        if names_others(find_named(one, Wanted.NUMBER), "", other)
+        or is_qualified([(one,)], one, other)
+    ]
+    assert not told_apart

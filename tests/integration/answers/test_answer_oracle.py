@@ -34,7 +34,7 @@ from tests.integration.documents.selection.small_portal import Seat, Step
 from tests.integration.documents.selection.test_selection_oracle import STEPS, steps
 
 # Ten thousand take 15 minutes; CONTRIBUTING.md says when to run them.
-STATES = int(os.environ.get("PORTAL_ORACLE_STATES", "1000"))
+STATES = int(os.environ.get("PORTAL_ORACLE_STATES", "400"))
 EXAMPLES = -(-STATES // STEPS)
 # The other steps only search and build a prompt, without storing an answer.
 WHOLE_ANSWER_EVERY = 8

@@ -21,7 +21,7 @@ from tests.integration.documents.selection.selection_world import World
 from tests.integration.documents.selection.small_portal import SLOTS, Step
 
 # Ten thousand take some minutes; CONTRIBUTING.md says when to run them.
-STATES = int(os.environ.get("PORTAL_ORACLE_STATES", "3000"))
+STATES = int(os.environ.get("PORTAL_ORACLE_STATES", "1500"))
 STEPS = 40  # Steps before the portal starts over.
 NEVER = {"exact_always_chunks": 0, "exact_chunks": 0, "exact_share": 0.0}
 ALWAYS = {"exact_always_chunks": 1_000_000, "exact_chunks": 1_000_000, "exact_share": 1.0}

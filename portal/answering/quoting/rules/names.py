@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 
 from portal.answering.quoting.questions import MONTH_NAME
 
@@ -11,6 +12,20 @@ _NAME = re.compile(
     rf"(?<![A-Za-z\d])(?!(?i:{MONTH_NAME})\b)"
     r"[A-Z][A-Za-z-]{1,24} \d{1,3}(?![\d.:,%/°-]*\d|[%:°])",
 )
+
+
+def find_numbered(text: str) -> dict[str, frozenset[int]]:
+    """Return the numbers of each name in a text: 3 for "Otter 3"."""
+    found: dict[str, frozenset[int]] = defaultdict(frozenset)
+    for name in _NAME.findall(text):
+        bare, number = name.rsplit(" ", 1)
+        found[bare] |= {int(number)}
+    return found
+
+
+def find_numbers_of(name: str, text: str) -> frozenset[int]:
+    """Return the numbers of one name in a text."""
+    return find_numbered(text).get(name, frozenset())
 
 
 def without_numbers_of_names(question: str, text: str) -> str:

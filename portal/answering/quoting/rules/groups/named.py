@@ -16,6 +16,7 @@ from portal.answering.quoting.rules.groups.sizes import SIZES, find_sizes
 from portal.answering.quoting.rules.groups.terms import TERMS, find_terms
 from portal.answering.quoting.rules.groups.weekdays import find_weekdays
 from portal.answering.quoting.rules.kinds import OF_TIMES, Wanted
+from portal.answering.quoting.rules.names import find_numbered, find_numbers_of
 from portal.text.characters.folding import fold
 
 # "On Saturdays only breakfast is served" says something about lunch as well. In 64 只, 只 is not
@@ -68,6 +69,10 @@ def find_named(question: str, wanted: Wanted) -> Named:
     found += [
         (Group(partial(find_numbers, thing), by_headings=False), numbers)
         for thing, numbers in find_things(question).items()
+    ]
+    found += [
+        (Group(partial(find_numbers_of, name), by_headings=False), numbers)
+        for name, numbers in find_numbered(question).items()
     ]
     return tuple(found)
 

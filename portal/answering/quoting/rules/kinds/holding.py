@@ -46,7 +46,9 @@ _MONEY = (
 )
 _PERCENT = r"\d\s*:\s*\d|\d\s*(?:%|percent|per cent|‰)|[百千万]分之|[一二三四五六七八九\d]\s*(?:折|成(?![为功果本员立人年绩熟交份长])|个(?:百分)?点)|\bhalf\b|一半|全额"
 # 2026年11月6日 and 每月1日 are not durations.
-_OF_DATES = r"(?<=[上下])半年|(?:19|20)\d\d年|\d{1,2}月|(?<=月)\d{1,2}日"
+_OF_DATES = (
+    rf"(?<=[上下])半年|(?:19|20)\d\d年|(?:\d{{1,2}}|{HAN_NUMERAL}{{1,2}})月|(?<=月)\d{{1,2}}日"
+)
 _DURATION = (
     rf"\d:\d\d\s*(?:to|and|[-—至到])\s*\d{{1,2}}:\d\d|(?<!\d)(?!{_OF_DATES}){NUMERAL}\)?\s?[多余个-]?\s?-?(?:[a-z]{{3,9}} )?{TIME_UNIT}|{ORDINAL} {TIME_UNIT}"
     r"|\ban? (?:second|minute|hour|day|week|month|year)\b"

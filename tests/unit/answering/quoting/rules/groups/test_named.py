@@ -53,6 +53,7 @@ def excludes(question: str, text: str, context: str = "", *, is_foreign: bool = 
         ("总经理是谁？", "总经理助理李敏负责会议室。"),
         ("How much do members pay?", "Non-members pay 12 euros."),
         ("会员多少钱？", "非会员每次80元。"),
+        ("What does DripSense 1 cost?", "The list price of DripSense 2 is €389."),
         ("Who is the manager?", "The deputy manager, Tom Reed, keeps the keys."),
     ],
 )
@@ -105,6 +106,8 @@ def test_statement_about_an_alternative_does_not_answer(question: str, text: str
         ("去伦敦每晚多少钱？", "Glasgow: 450; 其他城市: 300", ""),
         ("总经理是谁？", "总经理陈明、副总经理王强出席。", ""),
         ("Who is the deputy manager?", "The deputy manager, Tom Reed, keeps the keys.", ""),
+        ("What does DripSense 1 cost?", "DripSense 1 and DripSense 2 cost €389.", ""),
+        ("What does DripSense 1 cost?", "The price is €389.", "DripSense 2"),
         ("What do members pay?", "Members pay 9 euros, non-members 12.", ""),
     ],
 )

@@ -7,82 +7,167 @@ odds of -3; with 远程办公 in both, +1.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from functools import cache, lru_cache
-from itertools import accumulate, chain, combinations
-from pathlib import Path
-
-import rjieba
+from functools import lru_cache
 
 from portal.answering.quoting.rules.groups.cities import with_tier
 from portal.text.characters.scripts import HAN
 
 # One meaning per line, with words that can replace each other.
-SYNONYMS = Path(__file__).with_name("synonyms.txt")
-_HAN = re.compile(f"[{HAN}]")
-_HAN_RUN = re.compile(f"[{HAN}]{{2,}}")
-_WORD = re.compile(r"[a-z0-9][a-z0-9'’-]*", re.IGNORECASE)
-_SHORT, _MAX_CHARACTERS, _MAX_WORDS = 2, 8, 5
+MEANINGS = """
+年假, 年休假, 带薪假, 带薪年假
+在家办公, 在家上班, 居家办公, 居家上班, 远程办公, 远程工作
+工资, 薪资, 薪水, 薪酬, 月薪
+发工资, 发薪, 发放工资, 发放薪资
+打车, 出租车, 网约车, 的士, 市内交通
+补贴, 津贴, 补助
+酒店, 宾馆, 住宿, 住宿费, 酒店费, 房费
+夜班, 晚班
+病假, 生病请假, 因病请假
+午餐, 午饭, 中饭
+门禁卡, 门卡
+公车, 公务车, 公司的车
+逾期交货, 交货逾期, 延期交货, 晚交货
+发票抬头, 开票名称, 开票抬头
+离职, 辞职
+社保, 社会保险, 五险一金, 五险
+加班费, 加班工资
+到账, 打款, 入账
+押金, 保证金
+租金, 房租
+保修, 质保
+保修期, 质保期
+退货, 退换
+到货, 交货, 送达
+会议, 例会
+迟到, 晚到
+地址, 所在地
+停车费, 车位费
+密码, 口令
+无线网, 无线网络, wifi, wi-fi, wlan
+体检, 健康检查
+工龄, 司龄, 服务年限
+上线, 发布
+缺席, 未出席, 未到
+租客, 承租方, 承租人
+房东, 出租方, 出租人
+客户, 顾客
+供应商, 供货商, 供方
+合同, 协议
+价格, 单价, 售价, 报价
+折扣, 优惠
+食堂, 餐厅
+工卡, 工牌, 员工卡
+电脑, 笔记本, 计算机
+手机号, 手机号码, 移动电话
+邮箱, 邮件地址, 电子邮箱
+入职, 报到
+打扫, 保洁, 清洁
+维修, 修理, 检修
+库存, 存货
+仓库, 库房
+截止日期, 截止时间, 最后期限
+逾期, 超期, 过期
+违约金, 罚款, 罚金
+被偷, 被盗, 失窃
+老婆快生了, 老婆要生了, 老婆生孩子, 妻子生孩子, 爱人生孩子, 陪产假, 护理假
+生病, 患病
+孩子, 子女, 小孩
+导师, 指导老师, 指导教师
+水电费, 水电
+国庆节, 国庆, 法定节假日, 节假日
+春节, 法定节假日, 节假日
+五一, 劳动节, 法定节假日, 节假日
+批准, 审批, 审核
+chatgpt, ai 工具, ai工具, 人工智能
+vacation, annual leave, holiday, holidays, paid leave, pto, paid time off
+work from home, working from home, work remotely, remote work, home office, wfh, telework
+salary, salaries, wages, wage
+per diem, daily allowance, meal allowance
+mileage allowance, mileage rate, mileage, per kilometre, per km, per mile
+opening hours, business hours, office hours
+wifi, wi-fi, wlan, wireless network
+2fa, mfa, two-factor authentication, two-step verification, multi-factor authentication
+password, passphrase, passcode
+stolen, stole, theft
+broken, faulty, defective, out of order
+deadline, due date, closing date
+uk, united kingdom
+usa, united states
+chatgpt, ai tools, ai tool, artificial intelligence
+project manager, project lead
+ceo, managing director, chief executive
+hr, human resources, personnel
+employees, staff, fte, headcount
+founded, established
+head office, headquarters, hq
+shipping, delivery, postage
+laptop, notebook, computer
+ill, sick, unwell
+resign, quit, hand in my notice
+boss, supervisor, line manager
+taxi, cab
+plane, flight, airfare
+hotel, accommodation, lodging
+car park, parking space, garage
+bike, bicycle
+customer, client
+customers, clients
+supplier, vendor
+contract, agreement
+warranty, guarantee
+canteen, cafeteria
+badge, access card, staff card
+kids, children
+rubbish, garbage, trash, waste
+landlord, lessor
+tenant, lessee
+payslip, pay slip, payroll
+overtime, extra hours
+sick note, doctor's note, medical certificate
+probation period, probation, trial period
+pay rise, raise, salary increase
+expense report, expense claim
+reimbursed, refunded, paid back
+launch, release, go live
+"""
+_IS_HAN = re.compile(f"[{HAN}]")
 
 
-@cache
-def _thesaurus() -> Mapping[str, tuple[str, ...]]:
-    """Return words with those that can replace them, longest first: 无线网络 is not 无线网 with
-    another word."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for line in SYNONYMS.read_text("utf-8").splitlines():
-        words = line.split(", ")
-        for word in words:
-            found[word].update(words)
-    return {
-        word: tuple(sorted(others - {word}, key=lambda one: (-len(one), one)))
-        for word, others in found.items()
-    }
-
-
-@lru_cache(maxsize=4096)
 def _pattern(word: str) -> re.Pattern[str]:
     text = re.escape(word)
-    return re.compile(text if _HAN.search(word) else rf"(?<![a-z-]){text}(?![a-z-])", re.IGNORECASE)
+    return re.compile(
+        text if _IS_HAN.search(word) else rf"(?<![a-z-]){text}(?![a-z-])", re.IGNORECASE
+    )
+
+
+_Group = tuple[tuple[str, re.Pattern[str]], ...]
+# The longest first: 无线网络 is not 无线网 with another word.
+_GROUPS = tuple(
+    tuple((word, _pattern(word)) for word in sorted(line.split(", "), key=len, reverse=True))
+    for line in MEANINGS.strip().splitlines()
+)
 
 
 @lru_cache(maxsize=256)
-def _replaceable(question: str) -> tuple[str, ...]:
-    """Return the words of a question that have synonyms, longest first. Cached, because a question
-    is compared with many texts."""
-    known = _thesaurus()
-    found = {one for one in chain(_parts(question), _phrases(question.lower())) if one in known}
-    return tuple(sorted(found, key=lambda one: (-len(one), question.lower().find(one))))
-
-
-def _parts(question: str) -> Iterator[str]:
-    """Yield the parts of each run of Chinese characters; those of two characters only if they are
-    words there, because 会议 is no part of 会议室."""
-    for run in _HAN_RUN.findall(question):
-        borders = {0, *accumulate(map(len, rjieba.cut(run)))}
-        for start, end in combinations(range(len(run) + 1), 2):
-            length = end - start
-            if (length == _SHORT and {start, end} <= borders) or _SHORT < length <= _MAX_CHARACTERS:
-                yield run[start:end]
-
-
-def _phrases(question: str) -> Iterator[str]:
-    """Yield one to five adjacent words, as they are written."""
-    words = list(_WORD.finditer(question))
-    for place, first in enumerate(words):
-        for last in words[place : place + _MAX_WORDS]:
-            yield question[first.start() : last.end()]
+def _asked(question: str) -> tuple[tuple[re.Pattern[str], _Group], ...]:
+    """Return the meanings in a question, each with the pattern of its word. Cached, because a
+    question is compared with many texts."""
+    found = []
+    for group in _GROUPS:
+        asked = next((pattern for _, pattern in group if pattern.search(question)), None)
+        if asked is not None:
+            found.append((asked, group))
+    return tuple(found)
 
 
 def reworded(question: str, text: str, context: str = "") -> str:
     """Return a question in which words that the text does not have are replaced by synonyms that it
     has, and a city by its tier; `context` is what the text is below."""
     question = with_tier(question, text, context)
-    for asked in _replaceable(question):
-        if _pattern(asked).search(text):
+    for asked, group in _asked(question):
+        if asked.search(text):
             continue
-        said = next((one for one in _thesaurus()[asked] if _pattern(one).search(text)), None)
+        said = next((word for word, pattern in group if pattern.search(text)), None)
         if said:
-            question = _pattern(asked).sub(said, question, count=1)
+            question = asked.sub(said, question, count=1)
     return question

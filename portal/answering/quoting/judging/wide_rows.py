@@ -33,21 +33,29 @@ def can_be_told(row: Statement, asked: Asked) -> bool:
 def narrowed(row: Statement, asked: Asked, *, is_foreign: bool) -> Statement:
     """Return a row with its first cells, those that share words with the question, and those that
     have the wanted kind of answer."""
-    said = [f"{name} {cell}" for name, cell in zip(row.header, row.cells, strict=True)]
-    means = asked.senses if is_foreign else None
-    shared = np.count_nonzero(shares_of_words(asked.words, said, means), axis=1)
-    holding = _holding(row, asked, np.flatnonzero(shared == 0).tolist())
-    kept = sorted({*range(_NAMING_CELLS), *np.flatnonzero(shared).tolist(), *holding})
+    named = _named(row, asked, is_foreign=is_foreign)
+    others = [place for place in range(len(row.cells)) if place not in named]
+    kept = sorted({*range(_NAMING_CELLS), *named, *_holding(row, asked, others)})
     cells, header = (tuple(each[place] for place in kept) for each in (row.cells, row.header))
     return replace(row, cells=cells, header=header)
 
 
 def with_answer_marked(row: Statement, asked: Asked) -> Statement:
-    """Return a row with the cells marked that have the wanted kind of answer, if they are few."""
+    """Return a row with the cells marked that have the wanted kind of answer, if they are few: of
+    two durations, the one whose header the question names."""
     if not can_be_told(row, asked):
         return row
     holding = _holding(row, asked, range(_NAMING_CELLS, len(row.cells)))
-    return replace(row, marked=frozenset(holding if len(holding) <= _MAX_ANSWERING else ()))
+    named = _named(row, asked).intersection(holding)
+    marked = named or holding
+    return replace(row, marked=frozenset(marked if len(marked) <= _MAX_ANSWERING else ()))
+
+
+def _named(row: Statement, asked: Asked, *, is_foreign: bool = False) -> set[int]:
+    """Return the places of the cells that share words with the question, or whose headers do."""
+    said = [f"{name} {cell}" for name, cell in zip(row.header, row.cells, strict=True)]
+    means = asked.senses if is_foreign else None
+    return set(np.flatnonzero(shares_of_words(asked.words, said, means).any(axis=1)).tolist())
 
 
 def _holding(row: Statement, asked: Asked, places: Sequence[int]) -> list[int]:

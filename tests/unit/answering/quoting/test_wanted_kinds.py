@@ -281,6 +281,15 @@ def test_row_of_many_cells_is_also_read_with_only_the_answering_ones():
     assert not is_quoted(reader, request("网关G2放在哪里？", [table], "zh"))
 
 
+def test_of_two_durations_in_a_row_the_one_asked_for_is_marked():
+    names = "编号 | 名称 | 供电 | 协议 | 交货期 | 质保 | 单位"
+    table = source(1, f"{names}\nG2 | 网关 | USB | Zigbee | 7 天 | 2 年 | 台", title="产品")
+    reader = OddsReader({"编号: G2; 名称: 网关; 交货期: 7 天; 质保: 2 年": 3.0})
+    asked = request("网关质保多久？", [table], "zh")
+    content, _ = content_of(ExtractiveChatModel(reader).stream(asked), [table])
+    assert "| 7 天 | **2 年** |" in content
+
+
 @pytest.mark.parametrize(
     ("said", "is_held"),
     [

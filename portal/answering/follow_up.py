@@ -53,7 +53,7 @@ _PROPER = re.compile(
 _ASKING = (
     "many much long often else exactly tell explain mean please about also"
     " 多少 什么 什麼 哪些 哪个 哪裡 哪里 何时 何時 时候 時候 怎么 怎麼 如何 为什么 為什麼 请问"
-    " 介绍 一下 可以 需要 还有 呢 吗 嗎 多 几 谁 誰 钱 多久 多长 多大 几天 几年 几次 几点 几号 算"
+    " 介绍 一下 可以 需要 还有 呢 吗 嗎 多 几 谁 誰"
 )
 # "No, I meant the notice period."
 _CORRECTS = re.compile(

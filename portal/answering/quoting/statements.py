@@ -196,15 +196,16 @@ class _Reader:
         if self._table_at(line) is not None:
             return "table"
         block = self._block_at(line)
-        asks = _ASKS.search(line.text) is not None and _is_one_sentence(line.text)
         if block is not None and block.kind in _KINDS:
-            # A list of questions and answers is read as items.
+            # In a list of questions and answers, an item is a question with its answer below.
+            is_above_answer = line.start <= block.start and line.end < block.end
+            asks = is_above_answer and _ASKS.search(line.text) and _is_one_sentence(line.text)
             return "heading" if asks else _KINDS[block.kind]
         if not self._source.blocks and (
             _CELL_BORDER.search(line.text) or _TABLE_RULE.fullmatch(line.text)
         ):
             return "table"
-        if asks or (_ASKS.search(line.text) and self._is_above_text(place)):
+        if _ASKS.search(line.text) and (self._is_above_text(place) or _is_one_sentence(line.text)):
             return "heading"
         # Below a marked title, sections may be marked by their number only: 二、住宿.
         is_unmarked = not self._source.heading_starts or re.match(_HAN_CHAPTER, line.text)

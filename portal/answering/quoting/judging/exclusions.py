@@ -13,7 +13,7 @@ from portal.answering.quoting.rules.events import OF_LIFE, has_another_event
 from portal.answering.quoting.rules.groups.named import names_others
 from portal.answering.quoting.rules.kinds import Wanted
 from portal.answering.quoting.rules.negation import denies, is_denial, says_denied
-from portal.answering.quoting.rules.titles import is_qualified
+from portal.answering.quoting.rules.titles import has_another_office, is_qualified
 from portal.text.characters.folding import fold
 
 # When a mail was sent is not when what it announces takes place.
@@ -34,6 +34,7 @@ def is_excluded(asked: Asked, context: str, text: str, *, is_foreign: bool) -> b
     return (
         names_others(asked.named, context, text)
         or is_qualified(words, asked.folded, fold(text).text)
+        or (asked.wanted is Wanted.HOLDER and has_another_office(words, fold(text).text))
         or (not is_foreign and is_of_another_person(asked.person, said))
         or _is_below_another_date(asked.dates, context, text)
         or _is_of_another_event(asked, said, is_foreign=is_foreign)

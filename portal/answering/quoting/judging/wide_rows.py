@@ -10,8 +10,10 @@ import numpy as np
 from portal.answering.quoting.asked import Asked
 from portal.answering.quoting.judging.matching import shares_of_words
 from portal.answering.quoting.phrasing import with_units
+from portal.answering.quoting.questions import has_name
 from portal.answering.quoting.rules.kinds import Wanted, can_hold
 from portal.answering.quoting.statements import Statement
+from portal.text.characters.folding import fold
 
 MIN_WIDE = 7  # Cells.
 _NAMING_CELLS = 2  # The first cells say what the row is about.
@@ -33,9 +35,11 @@ def can_be_told(row: Statement, asked: Asked) -> bool:
 def narrowed(row: Statement, asked: Asked, *, is_foreign: bool) -> Statement:
     """Return a row with its first cells, those that share words with the question, and those that
     have the wanted kind of answer."""
-    named = _named(row, asked, is_foreign=is_foreign)
-    others = [place for place in range(len(row.cells)) if place not in named]
-    kept = sorted({*range(_NAMING_CELLS), *named, *_holding(row, asked, others)})
+    said = [f"{name} {cell}" for name, cell in zip(row.header, row.cells, strict=True)]
+    means = asked.senses if is_foreign else None
+    shared = np.count_nonzero(shares_of_words(asked.words, said, means), axis=1)
+    holding = _holding(row, asked, np.flatnonzero(shared == 0).tolist())
+    kept = sorted({*range(_NAMING_CELLS), *np.flatnonzero(shared).tolist(), *holding})
     cells, header = (tuple(each[place] for place in kept) for each in (row.cells, row.header))
     return replace(row, cells=cells, header=header)
 
@@ -46,16 +50,10 @@ def with_answer_marked(row: Statement, asked: Asked) -> Statement:
     if not can_be_told(row, asked):
         return row
     holding = _holding(row, asked, range(_NAMING_CELLS, len(row.cells)))
-    named = _named(row, asked).intersection(holding)
-    marked = named or holding
-    return replace(row, marked=frozenset(marked if len(marked) <= _MAX_ANSWERING else ()))
-
-
-def _named(row: Statement, asked: Asked, *, is_foreign: bool = False) -> set[int]:
-    """Return the places of the cells that share words with the question, or whose headers do."""
-    said = [f"{name} {cell}" for name, cell in zip(row.header, row.cells, strict=True)]
-    means = asked.senses if is_foreign else None
-    return set(np.flatnonzero(shares_of_words(asked.words, said, means).any(axis=1)).tolist())
+    if len(holding) > _MAX_ANSWERING:
+        return row
+    named = [place for place in holding if has_name(asked.folded, fold(row.header[place]).text)]
+    return replace(row, marked=frozenset(named or holding))
 
 
 def _holding(row: Statement, asked: Asked, places: Sequence[int]) -> list[int]:

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 
 from portal.answering.quoting.questions import MONTH_NAME
+from portal.answering.quoting.rules.kinds import is_word
 
 # A number with a sign behind it is an amount, a date or a time.
 _NAME = re.compile(
@@ -13,13 +14,19 @@ _NAME = re.compile(
     r"[A-Z][A-Za-z-]{1,24} \d{1,3}(?![\d.:,%/°-]*\d|[%:°])",
 )
 
+_GOES_ON = re.compile(
+    r"\+|\s?(?:-|–|,|&|/|to\b|and\b|or\b)\s?(?:\d|above|later|newer|higher|below|older|over|up\b)"
+)
+
 
 def find_numbered(text: str) -> dict[str, frozenset[int]]:
-    """Return the numbers of each name in a text: 3 for "Otter 3"."""
+    """Return the numbers of each name in a text: 3 for "Otter 3". Words of the dictionary are no
+    names, and "Otter 3 or later" and "Otter 1 to 3" are about other numbers too."""
     found: dict[str, frozenset[int]] = defaultdict(frozenset)
-    for name in _NAME.findall(text):
-        bare, number = name.rsplit(" ", 1)
-        found[bare] |= {int(number)}
+    for match in _NAME.finditer(text):
+        bare, number = match[0].rsplit(" ", 1)
+        if not _GOES_ON.match(text, match.end()) and not is_word(bare.lower()):
+            found[bare] |= {int(number)}
     return found
 
 

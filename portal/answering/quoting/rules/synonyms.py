@@ -25,7 +25,7 @@ MEANINGS = """
 病假, 生病请假, 因病请假
 午餐, 午饭, 中饭
 门禁卡, 门卡
-公车, 公务车, 公司的车
+公车, 公务车
 逾期交货, 交货逾期, 延期交货, 晚交货
 发票抬头, 开票名称, 开票抬头
 离职, 辞职
@@ -121,7 +121,7 @@ kids, children
 rubbish, garbage, trash, waste
 landlord, lessor
 tenant, lessee
-payslip, pay slip, payroll
+payslip, pay slip, pay stub
 overtime, extra hours
 sick note, doctor's note, medical certificate
 probation period, probation, trial period

@@ -185,15 +185,28 @@ def test_statement_is_under_its_own_headings_and_no_earlier_ones(above, levels, 
     assert [each.context for each in statements(one)] == contexts
 
 
-def test_item_that_asks_is_a_heading_of_the_answer_below() -> None:
-    text = "May I bring my dog?\nYes, on Fridays.\nWhere can I park?\nBehind the house."
-    lines = text.split("\n")
+def test_item_that_asks_is_the_heading_of_its_answer() -> None:
+    items = "May I bring my dog?\n  Yes, on Fridays.", "Where can I park?\n  Behind the house."
+    text = "\n".join(items)
     blocks = tuple(
-        Block(BlockKind.ITEM, start := text.index(line), start + len(line)) for line in lines
+        Block(BlockKind.ITEM, start := text.index(one), start + len(one)) for one in items
     )
     found = statements(source(1, text, blocks=blocks))
-    assert [text[each.start : each.end] for each in found] == [lines[1], lines[3]]
-    assert [each.context for each in found] == [lines[0], lines[2]]
+    assert [text[each.start : each.end] for each in found] == [
+        "Yes, on Fridays.",
+        "Behind the house.",
+    ]
+    assert [each.context for each in found] == ["May I bring my dog?", "Where can I park?"]
+
+
+def test_items_that_only_ask_are_statements() -> None:
+    text = "Before you leave, check:\n- Is the heating off?\n- Is the alarm on?\n- Lock the door."
+    items = text.split("\n")[1:]
+    blocks = tuple(
+        Block(BlockKind.ITEM, start := text.index(one), start + len(one)) for one in items
+    )
+    found = statements(source(1, text, blocks=blocks))
+    assert [text[each.start : each.end] for each in found] == items
 
 
 def test_numbered_chinese_line_is_a_heading_if_none_is_known() -> None:

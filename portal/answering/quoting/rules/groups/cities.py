@@ -29,7 +29,9 @@ _OTHERS = re.compile(
 )
 # Chinese rules for travel set limits for 一线城市 or 北上广深, which are four.
 _FIRST_TIER = frozenset({"Beijing", "Shanghai", "Guangzhou", "Shenzhen"})
-_OF_FIRST_TIER = re.compile(r"(?<![新非])一线城市|北、?上、?广、?深(?!圳)")
+_OF_FIRST_TIER = re.compile(
+    r"(?<![新非除])(?:一线城市|北、?上、?广、?深(?!圳))(?!之?外|以外|城市以外)"
+)
 _OF_OTHER_TIER = re.compile(r"[二三四]线|省会|直辖市")
 _ALL_OTHERS = re.compile(r"其[他它余](?:所有)?(?:城市|地区)")
 # Other cities of one country: the dictionary does not say which country a city is in.

@@ -22,11 +22,10 @@ from portal.text.characters.folding import fold
 # "On Saturdays only breakfast is served" says something about lunch as well. In 64 只, 只 is not
 # "only" but a counter.
 _RULES_OUT = re.compile(
-    r"(?<!\d)(?<!\d )(?<!几)只|仅|除|其[余他它]"
+    # 其他假别 is a header of a table.
+    r"(?<!\d)(?<!\d )(?<!几)只|仅|除|其[余他它](?!(?:假[别期]|事项|项目|类[别型]):)"
     r"|\b(?:only|just|must|except|exclu\w+|outside|elsewhere|others?|rest|all|both|any)\b"
 )
-# The header above the first cell, in a row as it is read: 其他假别: 陪产假; 天数: 15 天.
-_ROW_LABEL = re.compile(r"\A[^:;]{1,12}: (?=[^;]+; )")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,4 +91,4 @@ def _names_others(group: Group, asked: frozenset[Hashable], context: str, text: 
         return group.by_headings and bool(above) and not above & asked
     # Below a heading that names several, the text says which it is about.
     is_below_asked = bool(above & asked) and (above <= asked or not group.by_headings)
-    return not (is_below_asked or _RULES_OUT.search(_ROW_LABEL.sub("", fold(text).text)))
+    return not (is_below_asked or _RULES_OUT.search(fold(text).text))

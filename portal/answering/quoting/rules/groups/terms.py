@@ -98,11 +98,6 @@ TERMS = tuple(
             r"早班|\b(?:early|morning) shift",
             r"中班",
         ),
-        # 上班时间为 9:00 至 18:00 says both.
-        (
-            r"下班|收工|离岗",
-            r"(?:上班|到岗|开工)(?![^,。;]*(?:至|到\s?\d|[-~–—]))",
-        ),
         (r"单人[间房]|\bsingle room", r"双人[间房]|标准间|\b(?:double|twin) room"),
         (r"进口|\bimport", r"出口|\bexport"),
         # Only in Chinese: an English text does not say which country is home.

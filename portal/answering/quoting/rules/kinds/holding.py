@@ -46,9 +46,7 @@ _MONEY = (
 )
 _PERCENT = r"\d\s*:\s*\d|\d\s*(?:%|percent|per cent|‰)|[百千万]分之|[一二三四五六七八九\d]\s*(?:折|成(?![为功果本员立人年绩熟交份长])|个(?:百分)?点)|\bhalf\b|一半|全额"
 # 2026年11月6日 and 每月1日 are not durations.
-_OF_DATES = (
-    rf"(?<=[上下])半年|(?:19|20)\d\d年|(?:\d{{1,2}}|{HAN_NUMERAL}{{1,2}})月|(?<=月)\d{{1,2}}日"
-)
+_OF_DATES = r"(?<=[上下])半年|(?:19|20)\d\d年|\d{1,2}月|(?<![期修])(?:[一二三四五六七八九]|十[一二]?)月(?!内)|(?<=月)\d{1,2}日"
 _DURATION = (
     rf"\d:\d\d\s*(?:to|and|[-—至到])\s*\d{{1,2}}:\d\d|(?<!\d)(?!{_OF_DATES}){NUMERAL}\)?\s?[多余个-]?\s?-?(?:[a-z]{{3,9}} )?{TIME_UNIT}|{ORDINAL} {TIME_UNIT}"
     r"|\ban? (?:second|minute|hour|day|week|month|year)\b"
@@ -184,7 +182,7 @@ _NOT_COUNTS = any_of(
     _MONEY, _PERCENT, _DURATION, _CLOCK_TIME, _DATE, r"\d[\d-]{5,24}\d",
     rf"\d{{1,12}}\.\d+|第\s*[\d一二三四五六七八九十]+|\A\s*[\d一二三四五六七八九十]+[.)、]|(?<![a-z]){CODE}"
     r"|(?:分机|电话|热线|编号|号码|房间|\bext(?:ension|\.)?|\bno\.|#)\s*:?\s*[\d-]+"
-    r"|\d[\d-]* {1,2}(?:分机|电话|手机|热线|编号|号码|工号|phone|extension)|\d\s?楼(?!层)"
+    r"|\d[\d-]* {1,2}(?:分机|电话|手机|热线|编号|号码|工号|(?:phone|extension)(?=;|\Z))|\d\s?楼(?!层)"
     r"|\b(?:room|floor|level|building|gate|step|section|chapter|page|line)s? \d+(?:(?:,| and| to|-) ?\d+)*|\d+f\b|\d号楼"
     rf"|{FIGURE}\s*(?:[ckm]?m[23]?|k?g|[kmgt]b|k?w|m?a|v|db)\b"
     r"|\d[\d ]{0,12}(?:号线|号)|一[致般定些直起切律样旦]|统一|唯一|之一",

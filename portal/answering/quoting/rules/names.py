@@ -13,7 +13,7 @@ _NAME = re.compile(
     rf"(?<![A-Za-z\d])(?!(?i:{MONTH_NAME})\b)"
     r"[A-Z][A-Za-z-]{1,24} \d{1,3}(?![\d.:,%/°-]*\d|[%:°])",
 )
-
+# "Otter 3 or later", "Otter 1 to 3"
 _GOES_ON = re.compile(
     r"\+|\s?(?:-|–|,|&|/|to\b|and\b|or\b)\s?(?:\d|above|later|newer|higher|below|older|over|up\b)"
 )

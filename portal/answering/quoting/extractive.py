@@ -34,7 +34,7 @@ from portal.answering.quoting.questions import (
 )
 from portal.answering.quoting.rendering import as_markdown, render, render_marker
 from portal.answering.quoting.rules.contacts import without_kind
-from portal.answering.quoting.rules.kinds import Wanted, find_wanted
+from portal.answering.quoting.rules.kinds import ANY_TEXT, Wanted, find_wanted
 from portal.answering.quoting.rules.synonyms import reworded
 from portal.answering.quoting.rules.years import with_years
 from portal.answering.quoting.statements import Statement
@@ -196,7 +196,9 @@ class ExtractiveChatModel:
         found = self._find(asked, question, request)
         if (alone := as_question(asked)) == question or not found.quotations:
             return found
-        if not content_words(asked) or _has_words([found], asked):
+        # "How many people fit in?" is answered by "the Liffey room seats 14".
+        is_of_kind = found.holds and find_wanted(asked) not in ANY_TEXT
+        if is_of_kind or not content_words(asked) or _has_words([found], asked):
             return found
         other = self._find(asked, alone, request)
         return other if _has_words([other], asked) else found

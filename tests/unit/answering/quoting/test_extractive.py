@@ -254,6 +254,19 @@ def test_part_is_asked_alone_if_its_context_only_repeats_the_first_answer():
     assert "7:30 开门" in content
 
 
+def test_part_is_not_asked_alone_if_its_context_gives_the_wanted_kind_of_answer():
+    rooms, spaces = (
+        "The Tern room seats 14, the Wren room 6.",
+        "Four spaces are for people with cars.",
+    )
+    sources = [source(1, rooms), source(2, spaces)]
+    reader = OddsReader({rooms: 3.0, spaces: -3.0}, {"how many people fit in": {spaces: 3.0}})
+    asked = request("Which meeting rooms are there and how many people fit in?", sources)
+    content, _ = content_of(ExtractiveChatModel(reader).stream(asked), sources)
+    assert "seats 14" in content
+    assert "spaces" not in content
+
+
 @pytest.mark.parametrize(
     ("question", "said", "other", "is_beside"),
     [

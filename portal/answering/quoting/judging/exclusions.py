@@ -29,12 +29,12 @@ _MAIL_HEADER = re.compile(
 
 def is_excluded(asked: Asked, context: str, text: str, *, is_foreign: bool) -> bool:
     """Return whether a statement below `context` is about something other than the question."""
-    said = f"{context}\n{text}"
+    said, folded = f"{context}\n{text}", fold(text).text
     words = asked.translated if is_foreign else asked.terms
     return (
         names_others(asked.named, context, text)
-        or is_qualified(words, asked.folded, fold(text).text)
-        or (asked.wanted is Wanted.HOLDER and has_another_office(words, fold(text).text))
+        or is_qualified(words, asked.folded, folded)
+        or (asked.wanted is Wanted.HOLDER and has_another_office(words, folded))
         or (not is_foreign and is_of_another_person(asked.person, said))
         or _is_below_another_date(asked.dates, context, text)
         or _is_of_another_event(asked, said, is_foreign=is_foreign)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from portal.answering.quoting.questions import (
@@ -185,13 +187,19 @@ def test_statement_is_under_its_own_headings_and_no_earlier_ones(above, levels, 
     assert [each.context for each in statements(one)] == contexts
 
 
+def blocks_of(text: str, items: Sequence[str]) -> tuple[Block, ...]:
+    """Return the blocks of list items in a text."""
+    starts = [text.index(one) for one in items]
+    return tuple(
+        Block(BlockKind.ITEM, start, start + len(one))
+        for start, one in zip(starts, items, strict=True)
+    )
+
+
 def test_item_that_asks_is_the_heading_of_its_answer() -> None:
     items = "May I bring my dog?\n  Yes, on Fridays.", "Where can I park?\n  Behind the house."
     text = "\n".join(items)
-    blocks = tuple(
-        Block(BlockKind.ITEM, start := text.index(one), start + len(one)) for one in items
-    )
-    found = statements(source(1, text, blocks=blocks))
+    found = statements(source(1, text, blocks=blocks_of(text, items)))
     assert [text[each.start : each.end] for each in found] == [
         "Yes, on Fridays.",
         "Behind the house.",
@@ -202,10 +210,7 @@ def test_item_that_asks_is_the_heading_of_its_answer() -> None:
 def test_items_that_only_ask_are_statements() -> None:
     text = "Before you leave, check:\n- Is the heating off?\n- Is the alarm on?\n- Lock the door."
     items = text.split("\n")[1:]
-    blocks = tuple(
-        Block(BlockKind.ITEM, start := text.index(one), start + len(one)) for one in items
-    )
-    found = statements(source(1, text, blocks=blocks))
+    found = statements(source(1, text, blocks=blocks_of(text, items)))
     assert [text[each.start : each.end] for each in found] == items
 
 

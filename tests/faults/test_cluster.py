@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import httpx
@@ -131,9 +132,13 @@ def _is_paused(node: Node) -> bool:
 
 def states(client: httpx.Client) -> list[str]:
     """Return the states of all servers, as a web process sees them."""
+    return states_in(client.get("/health/vector_store").json())
+
+
+def states_in(health: dict[str, Any]) -> list[str]:
+    """Return the states of all servers in an answer of `/health/vector_store`."""
     # It has none while the machine is too busy for an answer in half a second.
-    body = client.get("/health/vector_store").json()
-    return [one["state"] for one in body.get("replicas", {}).get("states", [])]
+    return [one["state"] for one in health.get("replicas", {}).get("states", [])]
 
 
 def test_cluster_reads_and_finds_a_document_through_proxy_and_poolers(
@@ -148,10 +153,15 @@ def test_cluster_reads_and_finds_a_document_through_proxy_and_poolers(
     roles = sorted(state.role for state in cluster.states().values())
     assert roles == ["primary", "replica", "replica"]
     # What pg_textsearch 1.0.0 knows, only the primary knows.
-    wait(lambda: states(admin) == ["ok"] * 3, _TIMEOUT_S, "not all servers are read from")
-    body = admin.get("/health/vector_store").json()
-    assert body["replicas"]["words"] == "primary"
-    assert body["hybrid"] is True
+    health: dict[str, Any] = {}
+
+    def all_are_read_from() -> bool:
+        health.update(admin.get("/health/vector_store").json())
+        return states_in(health) == ["ok"] * 3
+
+    wait(all_are_read_from, _TIMEOUT_S, "not all servers are read from")
+    assert health["replicas"]["words"] == "primary"
+    assert health["hybrid"] is True
 
 
 def test_replicas_are_read_from(cluster: Cluster, admin: httpx.Client) -> None:

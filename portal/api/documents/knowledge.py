@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -109,12 +109,15 @@ def _model(summary: DocumentSummary, job: Job | None) -> schemas.DocumentModel:
 
 def document_model(summary: DocumentSummary) -> schemas.DocumentModel:
     """Return a document as it is listed, with its last job."""
-    return _model(summary, _jobs([summary]).get(summary.id))
+    (model,) = document_models([summary])
+    return model
 
 
-def _jobs(summaries: Iterable[DocumentSummary]) -> dict[UUID, Job]:
+def document_models(summaries: Sequence[DocumentSummary]) -> list[schemas.DocumentModel]:
+    """Return documents as they are listed, each with its last job."""
     job_ids = [summary.job_id for summary in summaries if summary.job_id]
-    return jobs.newest_jobs(context.services(), job_ids)
+    newest = jobs.newest_jobs(context.services(), job_ids)
+    return [_model(summary, newest.get(summary.id)) for summary in summaries]
 
 
 @blueprint.get("/documents", errors=(404,))
@@ -127,9 +130,7 @@ def list_documents(query_data: schemas.DocumentQuery) -> schemas.DocumentListRes
         cursor=query_data.cursor,
         limit=query_data.limit,
     )
-    newest = _jobs(page.items)
-    shown = [_model(item, newest.get(item.id)) for item in page.items]
-    return schemas.DocumentListResponse.of(page, documents=shown)
+    return schemas.DocumentListResponse.of(page, documents=document_models(page.items))
 
 
 def describe_files(spec: dict[str, Any], path: str, body: dict[str, Any]) -> None:
@@ -169,10 +170,7 @@ def upload_documents() -> schemas.UploadResponse:
             visibility=visibility,
             target=target,
         )
-        response = schemas.UploadResponse(
-            documents=[uploaded_model(receipt) for receipt in receipts]
-        )
-        return response.model_dump(mode="json")
+        return schemas.UploadResponse(documents=uploaded_models(receipts)).model_dump(mode="json")
 
     values = (
         title,
@@ -194,11 +192,13 @@ def upload_documents() -> schemas.UploadResponse:
     return schemas.UploadResponse.model_validate(answer)
 
 
-def uploaded_model(receipt: UploadReceipt) -> schemas.UploadedModel:
-    """Return the response to an upload."""
-    return schemas.UploadedModel.of(
-        document_model(receipt.document), is_duplicate=receipt.is_duplicate
-    )
+def uploaded_models(receipts: Sequence[UploadReceipt]) -> list[schemas.UploadedModel]:
+    """Return the documents of an upload."""
+    models = document_models([receipt.document for receipt in receipts])
+    return [
+        schemas.UploadedModel.of(model, is_duplicate=receipt.is_duplicate)
+        for model, receipt in zip(models, receipts, strict=True)
+    ]
 
 
 @blueprint.get("/documents/<uuid:document_id>")

@@ -8,7 +8,7 @@ from uuid import UUID
 from flask import Response
 
 from portal.api.blueprint import ApiBlueprint
-from portal.api.documents.knowledge import TAG, describe_files, file_response, uploaded_model
+from portal.api.documents.knowledge import TAG, describe_files, file_response, uploaded_models
 from portal.api.documents.schemas import revisions as schemas
 from portal.api.documents.schemas.knowledge import UploadedModel
 from portal.api.schemas import file_response_doc
@@ -46,7 +46,8 @@ def add_revision(document_id: UUID) -> UploadedModel:
 
     def store() -> dict[str, Any]:
         receipt = revisions.add_version(*context.caller(), document_id, files[0])
-        return uploaded_model(receipt).model_dump(mode="json")
+        (model,) = uploaded_models([receipt])
+        return model.model_dump(mode="json")
 
     answer = store_once(store, files, "revision", str(document_id))
     return UploadedModel.model_validate(answer)

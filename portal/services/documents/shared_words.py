@@ -36,7 +36,7 @@ def sharing(services: Services) -> Iterator[Session]:
 
 
 def _are_left_by(services: Services, transaction: str) -> bool:
-    with services.database.begin() as session:
+    with services.database.read() as session:
         return shared_words.are_left_by(session, transaction)
 
 

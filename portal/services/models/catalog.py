@@ -161,7 +161,7 @@ find = in_transaction(require)
 def ensure_serving(services: Services) -> RegisteredModel:
     """Return the active model. If there is none, or it was chosen by earlier settings and has
     embedded nothing, register and activate the configured one."""
-    with services.database.begin() as session:
+    with services.database.read() as session:
         active = registry.find_active(session)
         if active is not None and not _is_replaceable(session, services, active):
             return active
@@ -273,7 +273,7 @@ def embed_for_all(
     EmbedderUnavailable or InvalidEmbedding when the active one fails.
     """
     active = ensure_serving(services)
-    with services.database.begin() as session:
+    with services.database.read() as session:
         kept = registry.list_models(session)
     vectors = {
         id_: vectors

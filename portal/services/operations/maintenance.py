@@ -96,8 +96,8 @@ def _requeue_lost(services: Services) -> None:
             return
         for job_id in queue.unfinished_without_queue_entry(session):
             # It may have been cancelled since it was read.
-            job = job_store.lock_job(session, job_id)
-            if job is None or job.status not in UNFINISHED:
+            locked = job_store.lock_job(session, job_id)
+            if locked is None or locked[0].status not in UNFINISHED:
                 continue
             log.warning("job_requeued", job_id=str(job_id))
             queue.enqueue(session, job_id)

@@ -7,14 +7,13 @@ Those about a new device are hidden on that device, which may be a thief's.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
     ColumnElement,
-    ScalarSelect,
     Select,
     Uuid,
     and_,
@@ -25,11 +24,11 @@ from sqlalchemy import (
     literal,
     or_,
     select,
+    text,
     true,
     update,
 )
-from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy.orm import Session
 
 from portal.domain import locks
 from portal.domain.documents import Failure
@@ -51,14 +50,11 @@ from portal.errors import Message
 from portal.store.cursors import latest_first
 from portal.store.documents.selection import MAX_COMPOSED, PORTAL_COLLECTION, visible_to
 from portal.store.models import (
-    CollectionRow,
     ConversationReaderRow,
     ConversationRow,
-    DocumentRevisionRow,
     DocumentRow,
     JobRow,
     NotificationRow,
-    StoredFileRow,
     UserRow,
 )
 
@@ -77,10 +73,46 @@ _COLUMNS = (
     NotificationRow.payload,
     *(NotificationRow.created_at, NotificationRow.read_at, NotificationRow.batch_id),
 )
-_OF_DOCUMENTS = (NotificationKind.READY.value, NotificationKind.FAILED.value)
-# A job that was queued at most this long after another one ended shares its notification: files of
-# one upload may come one after the other.
-_BATCH_GAP = timedelta(minutes=1)
+_LOCK = select(func.pg_advisory_xact_lock(locks.NOTIFICATIONS))
+# As text: composing it for each job took longer than all else that ends the job.
+_ADD_ENDING = text(
+    f"""
+    INSERT INTO notifications (user_id, kind, document_id, job_id, attempt, payload, batch_id)
+    SELECT u.id, :kind, d.id, j.id, j.attempts,
+        jsonb_build_object(
+            'error', CASE WHEN :kind = '{NotificationKind.FAILED}' THEN j.error END,
+            -- The searchable text is from another job, and stays.
+            'beside', CASE WHEN current.file_id = j.file_id THEN '{FailedUpdate.REREAD}'
+                           WHEN current.id IS NOT NULL THEN '{FailedUpdate.VERSION}' END,
+            'warnings', coalesce(r.warnings, '[]')
+        ),
+        coalesce(unread.batch_id, gen_random_uuid())
+    FROM jobs j
+    JOIN documents d ON d.id = j.document_id
+    JOIN collections c ON c.id = d.collection_id
+    LEFT JOIN stored_files f ON f.id = j.file_id
+    JOIN users u ON u.id IN (d.owner_id, f.uploaded_by)
+    LEFT JOIN document_revisions r ON r.id = j.revision_id
+    LEFT JOIN jobs current ON current.id = d.current_job_id AND current.id <> j.id
+    -- The user's unread batch of jobs that were unfinished at the same time as this one, or ended
+    -- at most a minute earlier: files of one upload may come one after the other.
+    LEFT JOIN LATERAL (
+        SELECT latest.batch_id FROM notifications latest
+        WHERE latest.user_id = u.id
+          AND latest.kind IN ('{NotificationKind.READY}', '{NotificationKind.FAILED}')
+          AND latest.read_at IS NULL
+          AND latest.created_at >= j.created_at - interval '1 minute'
+          -- The end of another attempt at the same document has its own batch.
+          AND NOT EXISTS (
+              SELECT FROM notifications other
+              WHERE other.batch_id = latest.batch_id AND other.document_id = d.id
+          )
+        ORDER BY latest.created_at DESC LIMIT 1
+    ) unread ON true
+    WHERE j.id = :job_id AND d.deleted_at IS NULL AND c.name = '{PORTAL_COLLECTION}'
+    ON CONFLICT DO NOTHING
+    """
+)
 
 
 def add_ending(session: Session, job_id: UUID, kind: NotificationKind) -> None:
@@ -91,68 +123,8 @@ def add_ending(session: Session, job_id: UUID, kind: NotificationKind) -> None:
     the user has read it.
     """
     # Two jobs that end at once would not see each other, and begin a batch each.
-    session.execute(select(func.pg_advisory_xact_lock(locks.NOTIFICATIONS)))
-    # The job of the searchable text; for a ready document this is the job itself.
-    current = aliased(JobRow)
-    beside = case(
-        (current.id.is_(None), None),
-        (current.file_id == JobRow.file_id, FailedUpdate.REREAD.value),
-        else_=FailedUpdate.VERSION.value,
-    )
-    payload = func.jsonb_build_object(
-        "error",
-        JobRow.error if kind is NotificationKind.FAILED else None,
-        "beside",
-        beside,
-        "warnings",
-        func.coalesce(DocumentRevisionRow.warnings, func.jsonb_build_array()),
-    )
-    ending = (
-        select(
-            *(UserRow.id, literal(kind.value), DocumentRow.id, JobRow.id, JobRow.attempts, payload),
-            func.coalesce(_open_batch(), func.gen_random_uuid()),
-        )
-        .select_from(JobRow)
-        .join(DocumentRow, DocumentRow.id == JobRow.document_id)
-        .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
-        .outerjoin(StoredFileRow, StoredFileRow.id == JobRow.file_id)
-        .join(UserRow, UserRow.id.in_([DocumentRow.owner_id, StoredFileRow.uploaded_by]))
-        .outerjoin(DocumentRevisionRow, DocumentRevisionRow.id == JobRow.revision_id)
-        .outerjoin(current, and_(current.id == DocumentRow.current_job_id, current.id != JobRow.id))
-        .where(
-            JobRow.id == job_id,
-            DocumentRow.deleted_at.is_(None),
-            CollectionRow.name == PORTAL_COLLECTION,
-        )
-    )
-    columns = ["user_id", "kind", "document_id", "job_id", "attempt", "payload", "batch_id"]
-    session.execute(insert(NotificationRow).from_select(columns, ending).on_conflict_do_nothing())
-
-
-def _open_batch() -> ScalarSelect[UUID]:
-    """Select the user's unread batch of jobs that were unfinished at the same time as this one."""
-    latest, other = aliased(NotificationRow), aliased(NotificationRow)
-    # The end of another attempt at the same document has its own batch.
-    is_in_it = (
-        select(literal(1))
-        .where(other.batch_id == latest.batch_id, other.document_id == DocumentRow.id)
-        .correlate(latest, DocumentRow)
-        .exists()
-    )
-    return (
-        select(latest.batch_id)
-        .where(
-            latest.user_id == UserRow.id,
-            latest.kind.in_(_OF_DOCUMENTS),
-            latest.read_at.is_(None),
-            latest.created_at >= JobRow.created_at - _BATCH_GAP,
-            ~is_in_it,
-        )
-        .order_by(latest.created_at.desc())
-        .limit(1)
-        .correlate(UserRow, JobRow, DocumentRow)
-        .scalar_subquery()
-    )
+    session.execute(_LOCK)
+    session.execute(_ADD_ENDING, {"job_id": job_id, "kind": kind.value})
 
 
 def add_new_device(session: Session, user_id: UUID, device: Mapping[str, str | None]) -> None:

@@ -8,7 +8,17 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BindParameter, Select, and_, bindparam, delete, func, or_, select, update
+from sqlalchemy import (
+    BindParameter,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    func,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.orm import Session
 
 from portal.domain.documents import (
@@ -23,7 +33,6 @@ from portal.domain.documents import (
 from portal.domain.documents.jobs import UNFINISHED
 from portal.domain.people import User
 from portal.errors import Message
-from portal.store.documents import vocabulary
 from portal.store.documents.folders import folder_visible_to
 from portal.store.documents.ingestion import files
 from portal.store.documents.selection import (
@@ -33,6 +42,7 @@ from portal.store.documents.selection import (
     listed_for,
     passes_gate,
 )
+from portal.store.documents.texts import chunks
 from portal.store.models import (
     CollectionRow,
     DocumentChunkRow,
@@ -295,35 +305,24 @@ def lock_for_purge(session: Session, document_id: UUID) -> None:
 
 
 def set_status(
-    session: Session, document_id: UUID, status: DocumentStatus, failure: Failure | None = None
+    session: Session,
+    document: DocumentRow,
+    status: DocumentStatus,
+    failure: Failure | None = None,
 ) -> None:
-    error = failure.as_json() if failure else None
-    session.execute(
-        update(DocumentRow)
-        .where(DocumentRow.id == document_id)
-        .values(status=status.value, error=error, updated_at=func.now())
-    )
+    document.status = status.value
+    document.error = failure.as_json() if failure else None
+    document.updated_at = func.now()
+    session.flush()
 
 
-def publish(session: Session, *, document_id: UUID, job_id: UUID) -> None:
+def publish(session: Session, document: DocumentRow, job_id: UUID) -> None:
     """Make one ingestion the searchable one and delete the chunks of earlier ones."""
-    terms = vocabulary.terms_of_other_jobs(session, document_id, job_id)
-    session.execute(
-        update(DocumentRow)
-        .where(DocumentRow.id == document_id)
-        .values(
-            current_job_id=job_id,
-            status=DocumentStatus.READY.value,
-            error=None,
-            updated_at=func.now(),
-        )
+    document.current_job_id = job_id
+    set_status(session, document, DocumentStatus.READY)
+    chunks.delete_chunks(
+        session, DocumentChunkRow.document_id == document.id, DocumentChunkRow.job_id != job_id
     )
-    session.execute(
-        delete(DocumentChunkRow).where(
-            DocumentChunkRow.document_id == document_id, DocumentChunkRow.job_id != job_id
-        )
-    )
-    vocabulary.delete_unused(session, terms)
 
 
 def lock_expired(
@@ -349,11 +348,9 @@ def lock_expired(
 def purge(session: Session, document_id: UUID) -> None:
     """Delete text, chunks, vectors and files; keep title, hash and dates for old citations. Their
     quoted words must be removed first (portal.services.documents.erasing)."""
-    terms = vocabulary.terms_of_other_jobs(session, document_id, None)
     files.delete_files_of(session, document_id)
+    chunks.delete_chunks(session, DocumentChunkRow.document_id == document_id)
     session.execute(delete(JobRow).where(JobRow.document_id == document_id))
-    session.execute(delete(DocumentChunkRow).where(DocumentChunkRow.document_id == document_id))
-    vocabulary.delete_unused(session, terms)
     session.execute(
         delete(DocumentRevisionRow).where(DocumentRevisionRow.document_id == document_id)
     )

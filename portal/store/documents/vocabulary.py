@@ -7,7 +7,6 @@ The table holds the words of every chunk, visible or not. Nothing from it may re
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from uuid import UUID
 
 from sqlalchemy import Connection, text
 from sqlalchemy.orm import Session
@@ -44,6 +43,8 @@ def add_words(session: Session, texts: Iterable[str]) -> None:
     known = set(session.scalars(text(query), {"words": list(found)}))
     # Sorted, so that two workers with words in common cannot deadlock.
     new = [found[word] for word in sorted(found.keys() - known)]
+    if not new:
+        return
     query = """
         INSERT INTO vocabulary (word, surface, term, keys)
         SELECT word, surface, term, string_to_array(keys, ' ')
@@ -59,16 +60,6 @@ def add_words(session: Session, texts: Iterable[str]) -> None:
         "keys": [" ".join(stored_keys(word.word)) for word in new],
     }
     session.execute(text(query), binds)
-
-
-def terms_of_other_jobs(session: Session, document_id: UUID, job_id: UUID | None) -> list[str]:
-    """Return the terms of a document's chunks outside one job. Pass them to `delete_unused` once
-    those chunks are gone."""
-    query = """
-        SELECT DISTINCT unnest(tsvector_to_array(terms_vector)) FROM document_chunks
-        WHERE document_id = :document_id AND job_id IS DISTINCT FROM :job_id
-    """
-    return list(session.scalars(text(query), {"document_id": document_id, "job_id": job_id}))
 
 
 # Common words are found in a sample of chunks: the index has long lists for them, slow to look up.

@@ -26,6 +26,12 @@ Status = Literal["building", "ready", "active", "retired"]
 COLLECTION_PROVIDER = "collection"
 
 _FOR_DOCUMENTS = EmbeddingModelRow.provider != COLLECTION_PROVIDER
+_LISTED = select(EmbeddingModelRow).where(_FOR_DOCUMENTS).order_by(EmbeddingModelRow.id)
+_ACTIVE = (
+    select(EmbeddingModelRow)
+    .join(CollectionRow, CollectionRow.embedding_model_id == EmbeddingModelRow.id)
+    .where(CollectionRow.name == PORTAL_COLLECTION)
+)
 # A row must fit a page of 8 kB when its vector is stored inline (STORAGE PLAIN).
 _MAX_INLINE_DIMENSIONS = 1900
 
@@ -197,20 +203,13 @@ def find_model(session: Session, name: str) -> RegisteredModel | None:
 def find_active(session: Session) -> RegisteredModel | None:
     """Return the active model of the portal's documents, None before the first is registered. Read
     it for each search: another process may have switched since."""
-    row = session.scalar(
-        select(EmbeddingModelRow)
-        .join(CollectionRow, CollectionRow.embedding_model_id == EmbeddingModelRow.id)
-        .where(CollectionRow.name == PORTAL_COLLECTION)
-    )
+    row = session.scalar(_ACTIVE)
     return registered(row) if row else None
 
 
 def list_models(session: Session) -> list[RegisteredModel]:
     """Return all models of the portal's documents, oldest first."""
-    rows = session.scalars(
-        select(EmbeddingModelRow).where(_FOR_DOCUMENTS).order_by(EmbeddingModelRow.id)
-    )
-    return [registered(row) for row in rows]
+    return [registered(row) for row in session.scalars(_LISTED)]
 
 
 def set_complete(session: Session, model: RegisteredModel, *, is_complete: bool) -> None:

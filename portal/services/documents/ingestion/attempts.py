@@ -75,11 +75,11 @@ def begin(services: Services, job_id: UUID) -> Attempt | None:
     """Start a job. Return None when it is done or its document is gone or in the trash;
     housekeeping queues it again if the document is restored."""
     with services.database.begin() as session:
-        job = job_store.lock_job(session, job_id)
-        if job is None or job.status not in UNFINISHED:
+        locked = job_store.lock_job(session, job_id)
+        if locked is None:
             return None
-        document = document_store.get_document(session, job.document_id)
-        if document is None or document.deleted_at is not None:
+        job, document = locked
+        if job.status not in UNFINISHED or document.deleted_at is not None:
             return None
         chunk_tokens = int(job.config.get("chunk_tokens", services.settings.ingest.chunk_tokens))
         job.config = {**job.config, "chunk_tokens": chunk_tokens}
@@ -91,7 +91,7 @@ def begin(services: Services, job_id: UUID) -> Attempt | None:
         media_type = original.media_type if original else MediaType(document.media_type)
         if document.current_job_id is None:
             # A document that already has searchable text stays ready while new text is read.
-            document_store.set_status(session, document.id, DocumentStatus.PROCESSING)
+            document_store.set_status(session, document, DocumentStatus.PROCESSING)
         return Attempt(
             job_id=job_id,
             number=number,
@@ -109,13 +109,13 @@ def begin(services: Services, job_id: UUID) -> Attempt | None:
         )
 
 
-def lock_job(session: Session, attempt: Attempt) -> JobRow:
-    """Return the locked job of an attempt. Raises JobGone when another attempt owns it or its
-    document is in the trash."""
-    job = job_store.lock_attempt(session, attempt.job_id, attempt.number)
-    if job is None or document_store.is_deleted(session, attempt.document_id):
+def lock_job(session: Session, attempt: Attempt) -> tuple[JobRow, DocumentRow]:
+    """Return the job of an attempt and its document, both locked. Raises JobGone when another
+    attempt owns the job or the document is in the trash."""
+    locked = job_store.lock_attempt(session, attempt.job_id, attempt.number)
+    if locked is None or locked[1].deleted_at is not None:
         raise JobGone
-    return job
+    return locked
 
 
 def note(
@@ -140,7 +140,7 @@ def require_wanted(services: Services, attempt: Attempt) -> None:
 
 def is_suspect(services: Services, job_id: UUID) -> bool:
     """Return whether a job's last attempts all killed their worker without making progress."""
-    with services.database.begin() as session:
+    with services.database.read() as session:
         job = job_store.find_job(session, job_id)
         if job is None:
             return False
@@ -161,8 +161,9 @@ def hand_back(
     """Queue an interrupted job again without counting an attempt. A job that `is_slow` goes to the
     slow queue. Without `number` this applies to any attempt that is running."""
     with services.database.begin() as session:
-        job = _lock_running_job(session, job_id, number)
-        if job is not None:
+        locked = _lock_running_job(session, job_id, number)
+        if locked is not None:
+            job, _ = locked
             job.attempts -= 1
             session.flush()
             name = queue.SLOW_QUEUE if is_slow else None
@@ -173,10 +174,11 @@ def postpone(services: Services, attempt: Attempt, error: PortalError) -> None:
     """Queue a job again in a minute, for a cause outside the job. No attempt is counted, however
     often this happens."""
     with services.database.begin() as session:
-        job = _lock_running_job(session, attempt.job_id, attempt.number)
-        if job is not None:
+        locked = _lock_running_job(session, attempt.job_id, attempt.number)
+        if locked is not None:
+            job, document = locked
             job.attempts -= 1
-            _schedule_retry(session, job, Failure.of(error), wait_s=_POSTPONED_S)
+            _schedule_retry(session, job, document, Failure.of(error), wait_s=_POSTPONED_S)
 
 
 def fail(
@@ -187,33 +189,36 @@ def fail(
     has no earlier text. Without `number` this applies to any attempt that is running."""
     failure = Failure.of(error)
     with services.database.begin() as session:
-        job = _lock_running_job(session, job_id, number)
-        if job is None:
+        locked = _lock_running_job(session, job_id, number)
+        if locked is None:
             return
+        job, document = locked
         job.failed_attempts += 1
         session.flush()
         if isinstance(error, _MAY_PASS) and job.failed_attempts < MAX_ATTEMPTS:
-            _schedule_retry(session, job, failure, wait_s=BACKOFF_S[job.failed_attempts - 1])
+            wait_s = BACKOFF_S[job.failed_attempts - 1]
+            _schedule_retry(session, job, document, failure, wait_s=wait_s)
             return
-        document = document_store.get_document(session, job.document_id)
-        if document is not None:
-            _end(session, job, document, JobStatus.FAILED, failure)
+        _end(session, job, document, JobStatus.FAILED, failure)
 
 
-def _lock_running_job(session: Session, job_id: UUID, number: int | None) -> JobRow | None:
+def _lock_running_job(
+    session: Session, job_id: UUID, number: int | None
+) -> tuple[JobRow, DocumentRow] | None:
     if number is not None:
         return job_store.lock_attempt(session, job_id, number)
-    job = job_store.lock_job(session, job_id)
-    return job if job is not None and job.status == JobStatus.PROCESSING else None
+    locked = job_store.lock_job(session, job_id)
+    return locked if locked is not None and locked[0].status == JobStatus.PROCESSING else None
 
 
-def _schedule_retry(session: Session, job: JobRow, failure: Failure, *, wait_s: float) -> None:
+def _schedule_retry(
+    session: Session, job: JobRow, document: DocumentRow, failure: Failure, *, wait_s: float
+) -> None:
     job.error = failure.as_json()
     session.flush()
     queue.enqueue(session, job.id, wait_s=wait_s, is_continued=True)
-    document = document_store.get_document(session, job.document_id)
-    if document is not None and document.current_job_id is None:
-        document_store.set_status(session, document.id, DocumentStatus.QUEUED)
+    if document.current_job_id is None:
+        document_store.set_status(session, document, DocumentStatus.QUEUED)
 
 
 def fail_crashing_job(services: Services, job_id: UUID) -> None:
@@ -249,7 +254,7 @@ def _end(
 ) -> None:
     """End a job without its text. A document that has searchable text stays ready: it is still
     searched, and uploading the same bytes again still counts as a duplicate."""
-    job_store.finish(session, job.id, status, failure=failure)
+    job_store.finish(session, job, status, failure=failure)
     if job.config.get("is_upgrade"):
         _forget_upgrade(session, document)
         return
@@ -258,7 +263,7 @@ def _end(
     searchable = document.current_job_id is not None
     document_store.set_status(
         session,
-        document.id,
+        document,
         DocumentStatus.READY if searchable else DocumentStatus.FAILED,
         None if searchable else failure,
     )

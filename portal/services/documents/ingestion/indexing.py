@@ -184,7 +184,7 @@ def _extract(services: Services, attempt: Attempt, reading: _Reading) -> Extract
     if not has_visible_text(extracted.text):
         raise EmptyFile(name=attempt.file_name)
     with services.database.begin() as session:
-        job = attempts.lock_job(session, attempt)
+        job, _ = attempts.lock_job(session, attempt)
         job.deaths = 0
         job.revision_id = _revision(session, attempt, extracted)
     return extracted
@@ -276,15 +276,9 @@ def _store_batch(
     owner = ChunkOwner(attempt.job_id, attempt.document_id, attempt.collection_id, attempt.title)
 
     def prepare(session: Session) -> tuple[ChunkOwner, Sequence[ChunkToStore]]:
-        attempts.lock_job(session, attempt).deaths = 0
-        job_store.note_progress(
-            session,
-            attempt.job_id,
-            attempt.number,
-            stage=JobStage.EMBEDDING,
-            done=done,
-            total=total,
-        )
+        job, _ = attempts.lock_job(session, attempt)
+        job.deaths, job.stage = 0, JobStage.EMBEDDING.value
+        job.done_count, job.total_count = done, total
         return owner, new
 
     texts = [chunk_storage.embedded_text(chunk) for chunk in batch]
@@ -300,10 +294,10 @@ def _publish(services: Services, attempt: Attempt) -> None:
     """Make the whole ingestion searchable at once, in place of the earlier text. The document takes
     the file's name. A deleted document stays deleted."""
     with shared_words.sharing(services) as session:
-        job = attempts.lock_job(session, attempt)
-        adopt(session, attempt.document_id, attempt.job_id, analysed_as=attempt.title)
-        document_store.publish(session, document_id=attempt.document_id, job_id=attempt.job_id)
-        job_store.finish(session, attempt.job_id, JobStatus.READY)
+        job, document = attempts.lock_job(session, attempt)
+        adopt(session, document, attempt.job_id, analysed_as=attempt.title)
+        document_store.publish(session, document, attempt.job_id)
+        job_store.finish(session, job, JobStatus.READY)
         if not attempt.is_upgrade:
             notifications.add_ending(session, attempt.job_id, NotificationKind.READY)
         elif job.revision_id is not None:

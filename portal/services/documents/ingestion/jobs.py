@@ -59,7 +59,7 @@ def retry(services: Services, user: User, document_id: UUID) -> None:
         job_store.requeue_finished(session, job)
         searchable = document.current_job_id is not None
         status = DocumentStatus.READY if searchable else DocumentStatus.QUEUED
-        document_store.set_status(session, document_id, status)
+        document_store.set_status(session, document, status)
 
 
 def retry_failed(services: Services, user: User, *, only_curable: bool = False) -> int:

@@ -59,7 +59,7 @@ def reread(
             config={"encoding": name} if name else {},
         )
         if document.current_job_id is None:
-            document_store.set_status(session, document_id, DocumentStatus.QUEUED)
+            document_store.set_status(session, document, DocumentStatus.QUEUED)
 
 
 def reread_outdated(services: Services) -> int:

@@ -107,8 +107,8 @@ def _take(
     attempts.cancel(session, document, Failure(Superseded.code))
     job_id = _store(services, session, user, document, file)
     if document.current_job_id is None:
-        adopt(session, document.id, job_id, analysed_as=document.title)
-        document_store.set_status(session, document.id, DocumentStatus.QUEUED)
+        adopt(session, document, job_id, analysed_as=document.title)
+        document_store.set_status(session, document, DocumentStatus.QUEUED)
     return VersionOutcome.QUEUED
 
 

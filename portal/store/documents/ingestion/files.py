@@ -12,6 +12,7 @@ from sqlalchemy import (
     ColumnElement,
     Select,
     Subquery,
+    bindparam,
     delete,
     false,
     func,
@@ -32,6 +33,11 @@ from portal.store.models import (
 )
 
 PART_BYTES = 1024 * 1024
+
+_PART = select(StoredFilePartRow.data).where(
+    StoredFilePartRow.file_id == bindparam("file_id"),
+    StoredFilePartRow.part_index == bindparam("part_index"),
+)
 
 
 def add_file(
@@ -106,7 +112,7 @@ def find_newest_original(
 
 
 def find_original_of_job(session: Session, job_id: UUID) -> Original | None:
-    row = session.execute(_originals().where(JobRow.id == job_id)).one_or_none()
+    row = session.execute(_ORIGINAL_OF_JOB, {"job_id": job_id}).one_or_none()
     return _to_original(row) if row else None
 
 
@@ -126,6 +132,9 @@ def _originals() -> Select[Any]:
     return cast("Select[Any]", statement)
 
 
+_ORIGINAL_OF_JOB = _originals().where(JobRow.id == bindparam("job_id"))
+
+
 def _to_original(row: Any) -> Original:
     file_id, file_name, media_type, size_bytes, sha256 = row
     return Original(file_id, file_name, MediaType(media_type), size_bytes, sha256)
@@ -133,9 +142,7 @@ def _to_original(row: Any) -> Original:
 
 def read_part(session: Session, file_id: UUID, part_index: int) -> bytes | None:
     """Return one part; None after the last one."""
-    return session.scalar(
-        select(StoredFilePartRow.data).filter_by(file_id=file_id, part_index=part_index)
-    )
+    return session.scalar(_PART, {"file_id": file_id, "part_index": part_index})
 
 
 def read_parts(session: Session, file_id: UUID) -> Iterator[bytes]:

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Executable, delete, func, select, text, update
+from sqlalchemy import ColumnElement, Executable, func, select, text, update
 from sqlalchemy.orm import Session
 
 from portal.domain.documents.chunks import ChunkOrder, JobChunk
 from portal.domain.people import User
-from portal.store.documents import vocabulary
 from portal.store.documents.selection import (
     PORTAL_COLLECTION,
     SELECTION_JOINS,
@@ -19,6 +18,7 @@ from portal.store.documents.selection import (
     listed_for,
     selection_binds,
 )
+from portal.store.documents.texts import chunks
 from portal.store.models import (
     ChunkEmbeddingRow,
     CollectionRow,
@@ -152,19 +152,14 @@ def taken_indexes(session: Session, job_id: UUID, wanted: Sequence[int]) -> list
 def delete_chunks(
     session: Session, job_id: UUID, *, chunk_id: UUID | None = None, only_added: bool = False
 ) -> int:
-    """Delete a job's chunks, one of them, or only those added through the API. Words that no other
-    chunk has are deleted too. Returns the number of deleted chunks."""
-    deleted = delete(DocumentChunkRow).where(DocumentChunkRow.job_id == job_id)
+    """Delete a job's chunks, one of them, or only those added through the API. Return the number of
+    deleted chunks."""
+    which = [DocumentChunkRow.job_id == job_id]
     if chunk_id is not None:
-        deleted = deleted.where(DocumentChunkRow.id == chunk_id)
+        which.append(DocumentChunkRow.id == chunk_id)
     if only_added:
-        deleted = deleted.where(DocumentChunkRow.char_start.is_(None))
-    rows = session.execute(
-        deleted.returning(func.tsvector_to_array(DocumentChunkRow.terms_vector))
-    ).scalars()
-    terms = [list(row) for row in rows]
-    vocabulary.delete_unused(session, sorted({term for row_terms in terms for term in row_terms}))
-    return len(terms)
+        which.append(DocumentChunkRow.char_start.is_(None))
+    return chunks.delete_chunks(session, *which)
 
 
 def update_count(session: Session, document_id: UUID) -> None:

@@ -6,13 +6,22 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Update, func, select, update
+from sqlalchemy import bindparam, func, select, update
 from sqlalchemy.orm import Session
 
 from portal.domain.documents import Failure
 from portal.domain.documents.jobs import UNFINISHED, JobStage, JobStatus
 from portal.store.documents.ingestion import queue
 from portal.store.models import DocumentRow, JobRow
+
+# The server locks a row's tables in the order of `of`.
+_LOCKED = (
+    select(JobRow, DocumentRow)
+    .join(DocumentRow, DocumentRow.id == JobRow.document_id)
+    .where(JobRow.id == bindparam("job_id"))
+    .with_for_update(of=[DocumentRow, JobRow], key_share=True)
+    .execution_options(populate_existing=True)
+)
 
 
 def add_job(
@@ -40,25 +49,23 @@ def find_job(session: Session, job_id: UUID) -> JobRow | None:
     return session.get(JobRow, job_id)
 
 
-def lock_job(session: Session, job_id: UUID) -> JobRow | None:
-    """Return the job, locked together with its document until the transaction ends. The document is
-    always locked first: purging locks the document and then deletes its jobs, so the opposite order
-    would deadlock."""
-    # The server locks a row's tables in the order of `of`.
-    return session.scalar(
-        select(JobRow)
-        .join(DocumentRow, DocumentRow.id == JobRow.document_id)
-        .where(JobRow.id == job_id)
-        .with_for_update(of=[DocumentRow, JobRow], key_share=True)
-    )
+def lock_job(session: Session, job_id: UUID) -> tuple[JobRow, DocumentRow] | None:
+    """Return a job and its document, both locked until the transaction ends. The document is always
+    locked first: purging locks the document and then deletes its jobs, so the opposite order would
+    deadlock."""
+    row = session.execute(_LOCKED, {"job_id": job_id}).one_or_none()
+    return (row[0], row[1]) if row is not None else None
 
 
-def lock_attempt(session: Session, job_id: UUID, attempt: int) -> JobRow | None:
+def lock_attempt(session: Session, job_id: UUID, attempt: int) -> tuple[JobRow, DocumentRow] | None:
     """Lock a job as `lock_job` does, if this attempt is the current one. Returns None when it was
     cancelled, or when another worker took over because this one seemed dead."""
-    row = lock_job(session, job_id)
-    is_ours = row is not None and row.status == JobStatus.PROCESSING and row.attempts == attempt
-    return row if is_ours else None
+    locked = lock_job(session, job_id)
+    if locked is None:
+        return None
+    row, _ = locked
+    is_ours = row.status == JobStatus.PROCESSING and row.attempts == attempt
+    return locked if is_ours else None
 
 
 def is_attempt(session: Session, job_id: UUID, attempt: int) -> bool:
@@ -90,8 +97,9 @@ def start(session: Session, row: JobRow) -> int:
         row.deaths += 1
     row.status, row.retry_at, row.finished_at = JobStatus.PROCESSING.value, None, None
     row.attempts += 1
+    if row.started_at is None:
+        row.started_at = func.now()
     session.flush()
-    session.execute(_update(row.id).values(started_at=func.coalesce(JobRow.started_at, func.now())))
     return row.attempts
 
 
@@ -100,8 +108,12 @@ def note_progress(
 ) -> bool:
     """Record the progress of an attempt; return False when it is no longer the current one."""
     noted = session.scalar(
-        _update(job_id)
-        .where(JobRow.status == JobStatus.PROCESSING.value, JobRow.attempts == attempt)
+        update(JobRow)
+        .where(
+            JobRow.id == job_id,
+            JobRow.status == JobStatus.PROCESSING.value,
+            JobRow.attempts == attempt,
+        )
         .values(stage=stage.value, done_count=done, total_count=total)
         .returning(JobRow.id)
     )
@@ -109,16 +121,11 @@ def note_progress(
 
 
 def finish(
-    session: Session, job_id: UUID, status: JobStatus, *, failure: Failure | None = None
+    session: Session, row: JobRow, status: JobStatus, *, failure: Failure | None = None
 ) -> None:
-    session.execute(
-        _update(job_id).values(
-            status=status.value,
-            error=failure.as_json() if failure else None,
-            finished_at=func.now(),
-            retry_at=None,
-        )
-    )
+    row.status, row.error = status.value, failure.as_json() if failure else None
+    row.finished_at, row.retry_at = func.now(), None
+    session.flush()
 
 
 def requeue_finished(session: Session, row: JobRow) -> None:
@@ -127,7 +134,3 @@ def requeue_finished(session: Session, row: JobRow) -> None:
     row.failed_attempts = row.deaths = 0
     session.flush()
     queue.enqueue(session, row.id)
-
-
-def _update(job_id: UUID) -> Update:
-    return update(JobRow).where(JobRow.id == job_id)

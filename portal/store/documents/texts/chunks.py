@@ -6,7 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, Select, cast, func, insert, literal_column, select
+from sqlalchemy import (
+    ColumnElement,
+    ScalarSelect,
+    Select,
+    cast,
+    delete,
+    func,
+    insert,
+    literal_column,
+    select,
+)
 from sqlalchemy.dialects.postgresql import JSONPATH
 from sqlalchemy.orm import Session
 
@@ -14,6 +24,7 @@ from portal.domain.documents import Chunk, ExtractedText, Heading, Page, StoredC
 from portal.domain.documents.revisions import MAX_NUMBER
 from portal.domain.documents.structure import Block
 from portal.domain.embedding import Vector
+from portal.store.documents import vocabulary
 from portal.store.documents.outlines import label_of_chunk, outlines
 from portal.store.models import (
     ChunkEmbeddingRow,
@@ -30,14 +41,9 @@ def add_revision(
     sha256: str, reader_version: int,
 ) -> UUID:  # fmt: skip
     """Insert an extracted text as an immutable revision and return its id."""
-    newest = session.scalar(
-        select(func.max(DocumentRevisionRow.revision_number)).where(
-            DocumentRevisionRow.document_id == document_id
-        )
-    )
     row = DocumentRevisionRow(
         document_id=document_id,
-        revision_number=(newest or 0) + 1,
+        revision_number=_next_number(document_id),
         file_id=file_id,
         body=extracted.text,
         sha256=sha256,
@@ -53,6 +59,11 @@ def add_revision(
     session.add(row)
     session.flush()
     return row.id
+
+
+def _next_number(document_id: UUID) -> ScalarSelect[int]:
+    numbers = select(func.coalesce(func.max(DocumentRevisionRow.revision_number), 0) + 1)
+    return numbers.where(DocumentRevisionRow.document_id == document_id).scalar_subquery()
 
 
 def get_revision(session: Session, revision_id: UUID) -> DocumentRevisionRow | None:
@@ -72,6 +83,16 @@ def add_chunks(session: Session, rows: Sequence[dict[str, Any]]) -> list[UUID]:
     named = [{"id": id_, **row} for id_, row in zip(ids, rows, strict=True)]
     session.execute(insert(DocumentChunkRow), named)
     return ids
+
+
+def delete_chunks(session: Session, *which: ColumnElement[bool]) -> int:
+    """Delete the chunks that meet all conditions, and words that no other chunk has. Return the
+    number of deleted chunks."""
+    terms = func.tsvector_to_array(DocumentChunkRow.terms_vector)
+    deleted = delete(DocumentChunkRow).where(*which).returning(terms)
+    rows = session.scalars(deleted, execution_options={"synchronize_session": False}).all()
+    vocabulary.delete_unused(session, sorted({term for row in rows for term in row}))
+    return len(rows)
 
 
 def add_embeddings(

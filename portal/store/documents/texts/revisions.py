@@ -14,11 +14,10 @@ from portal.domain.documents.revisions import MAX_NUMBER, Revision, UnreadVersio
 from portal.domain.documents.structure import LaidOutText
 from portal.domain.paging import CountedPage
 from portal.errors import MalformedRequest
-from portal.store.documents import vocabulary
 from portal.store.documents.ingestion import files
 from portal.store.documents.ingestion.files import Original
 from portal.store.documents.rows import NEWEST_JOB
-from portal.store.documents.texts.chunks import stretch_of_body
+from portal.store.documents.texts.chunks import delete_chunks, stretch_of_body
 from portal.store.documents.texts.layouts import blocks_in, headings_in, laid_out
 from portal.store.models import (
     DocumentChunkRow,
@@ -214,9 +213,7 @@ def delete_unread(session: Session, document: DocumentRow) -> None:
     )
     rows = session.execute(ended).all()
     job_ids = [row.id for row in rows]
-    terms = vocabulary.terms_of_other_jobs(session, document.id, document.current_job_id)
-    session.execute(delete(DocumentChunkRow).where(DocumentChunkRow.job_id.in_(job_ids)))
-    vocabulary.delete_unused(session, terms)
+    delete_chunks(session, DocumentChunkRow.job_id.in_(job_ids))
     session.execute(delete(JobRow).where(JobRow.id.in_(job_ids)))
     session.execute(
         delete(DocumentRevisionRow).where(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from sqlalchemy import event
 
 from portal.domain.documents import DocumentStatus
 from portal.domain.search import SearchRequest
@@ -67,6 +68,23 @@ def test_next_batch_is_embedded_while_one_is_stored(
     monkeypatch.setattr(chunk_storage, "store", store_later)
     indexing.index_document(portal.services, document.job_id)
     assert found(portal) > 0
+
+
+def test_a_known_text_takes_few_statements(portal: Portal) -> None:
+    """Most of the time that such a file takes is spent on statements, a millisecond each."""
+    first = store(portal, "Budget words of the year.", "one.txt")
+    indexing.index_document(portal.services, first.job_id)
+    document = store(portal, "Budget words of the year.\n", "two.txt")
+    statements: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
+        statements.append(statement)
+
+    event.listen(portal.services.database.engine, "before_cursor_execute", note)
+    indexing.index_document(portal.services, document.job_id)
+    event.remove(portal.services.database.engine, "before_cursor_execute", note)
+    assert portal.scalars("SELECT status FROM documents") == ["ready", "ready"]
+    assert len(statements) <= 30
 
 
 def test_repeated_job_changes_nothing(portal: Portal) -> None:

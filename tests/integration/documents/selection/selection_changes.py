@@ -16,6 +16,7 @@ from portal.errors import EmptyFile, NotFound
 from portal.services.documents import folders, library, selections
 from portal.services.documents.ingestion import attempts
 from portal.store.documents import rows as document_store
+from portal.store.models import DocumentRow
 from portal.store.session import Session
 from tests.integration.documents.selection.selection_model import Asker
 from tests.integration.documents.selection.small_portal import (
@@ -281,7 +282,7 @@ class Changes(SmallPortal):
         with self._begin(step.process) as session:
             if document.id in self.staged:
                 job, document.chunks = self.staged.pop(document.id)
-                document_store.publish(session, document_id=document.id, job_id=job)
+                document_store.publish(session, session.get_one(DocumentRow, document.id), job)
                 return
             chunks = self._new_chunks(random.Random(step.seed))
             (job,) = self._insert_text(session, [(document.id, document.title, chunks)])

@@ -185,7 +185,7 @@ def test_pages_show_the_progress_of_documents_and_their_actions(portal: Portal) 
     stops = iter([False, True])
     indexing.index_document(portal.services, document.job_id, should_stop=lambda: next(stops))
     with portal.services.database.begin() as session:
-        job_store.start(session, job_store.lock_job(session, document.job_id))
+        job_store.start(session, job_store.find_job(session, document.job_id))
     total = job_of(portal, document).total
     words = f"Embedding: 16 of {total} passages"
 

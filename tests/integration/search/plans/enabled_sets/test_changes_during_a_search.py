@@ -18,6 +18,7 @@ from portal.services.documents import library
 from portal.services.search import engine, finding
 from portal.services.search.cache import SearchCache
 from portal.store.documents import rows as document_store
+from portal.store.models import DocumentRow
 from portal.store.search.selection.enabled import EnabledQuery
 from portal.store.search.selection.enabled_sets import EnabledSets
 from tests.integration.search.plans.enabled_sets.conftest import (
@@ -88,7 +89,7 @@ def test_text_published_during_a_search_replaces_what_was_there(shelf: Shelf) ->
 
     def publish() -> None:
         with shelf.services.database.begin() as session:
-            document_store.publish(session, document_id=shelf.first, job_id=job)
+            document_store.publish(session, session.get_one(DocumentRow, shelf.first), job)
 
     request = SearchRequest("violin", mode=SearchMode.KEYWORD)
     for is_published in (False, True):
@@ -149,7 +150,7 @@ def publish_new(shelf: Shelf, document_id: UUID | None = None) -> None:
             new = text(f"{NEW_DOCUMENT} RETURNING id")
             document_id = session.execute(new, {"first": shelf.first}).scalar_one()
         job, _ = session.execute(_NEW_TEXT, {"document": document_id}).one()
-        document_store.publish(session, document_id=document_id, job_id=job)
+        document_store.publish(session, session.get_one(DocumentRow, document_id), job)
 
 
 _NEW_TEXT = text(

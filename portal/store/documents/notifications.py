@@ -95,7 +95,7 @@ _ADD_ENDING = text(
     LEFT JOIN document_revisions r ON r.id = j.revision_id
     LEFT JOIN jobs current ON current.id = d.current_job_id AND current.id <> j.id
     -- The user's unread batch of jobs that were unfinished at the same time as this one, or ended
-    -- at most a minute earlier: files of one upload may come one after the other.
+    -- at most a minute before it was queued: files of one upload may come one after the other.
     LEFT JOIN LATERAL (
         SELECT latest.batch_id FROM notifications latest
         WHERE latest.user_id = u.id

@@ -8,17 +8,7 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import (
-    BindParameter,
-    Select,
-    and_,
-    bindparam,
-    delete,
-    func,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import BindParameter, Select, and_, bindparam, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from portal.domain.documents import (
@@ -305,10 +295,7 @@ def lock_for_purge(session: Session, document_id: UUID) -> None:
 
 
 def set_status(
-    session: Session,
-    document: DocumentRow,
-    status: DocumentStatus,
-    failure: Failure | None = None,
+    session: Session, document: DocumentRow, status: DocumentStatus, failure: Failure | None = None
 ) -> None:
     document.status = status.value
     document.error = failure.as_json() if failure else None

@@ -121,7 +121,7 @@ def lock_job(session: Session, attempt: Attempt) -> tuple[JobRow, DocumentRow]:
 def note(
     services: Services, attempt: Attempt, stage: JobStage, *, done: int = 0, total: int = 0
 ) -> None:
-    """Record the progress of an attempt. Raises JobGone as `held` does."""
+    """Record the progress of an attempt. Raises JobGone as `lock_job` does."""
     with services.database.begin() as session:
         is_noted = job_store.note_progress(
             session, attempt.job_id, attempt.number, stage=stage, done=done, total=total
@@ -131,7 +131,7 @@ def note(
 
 
 def require_wanted(services: Services, attempt: Attempt) -> None:
-    """Raise JobGone as `held` does, without waiting for locks."""
+    """Raise JobGone as `lock_job` does, without waiting for locks."""
     with services.database.read() as session:
         is_current = job_store.is_attempt(session, attempt.job_id, attempt.number)
         if not is_current or document_store.is_deleted(session, attempt.document_id):

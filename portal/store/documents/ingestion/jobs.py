@@ -50,9 +50,9 @@ def find_job(session: Session, job_id: UUID) -> JobRow | None:
 
 
 def lock_job(session: Session, job_id: UUID) -> tuple[JobRow, DocumentRow] | None:
-    """Return a job and its document, both locked until the transaction ends. The document is always
-    locked first: purging locks the document and then deletes its jobs, so the opposite order would
-    deadlock."""
+    """Return a job and its document, both locked until the transaction ends; None if the job is
+    gone. The document is always locked first: purging locks the document and then deletes its jobs,
+    so the opposite order would deadlock."""
     row = session.execute(_LOCKED, {"job_id": job_id}).one_or_none()
     return (row[0], row[1]) if row is not None else None
 

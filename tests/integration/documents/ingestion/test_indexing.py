@@ -70,7 +70,7 @@ def test_next_batch_is_embedded_while_one_is_stored(
     assert found(portal) > 0
 
 
-def test_a_known_text_takes_few_statements(portal: Portal) -> None:
+def test_a_known_text_takes_few_statements(portal: Portal, monkeypatch: pytest.MonkeyPatch) -> None:
     """Most of the time that such a file takes is spent on statements, a millisecond each."""
     first = store(portal, "Budget words of the year.", "one.txt")
     indexing.index_document(portal.services, first.job_id)
@@ -80,9 +80,15 @@ def test_a_known_text_takes_few_statements(portal: Portal) -> None:
     def note(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
         statements.append(statement)
 
+    def refuse(_texts: object) -> None:
+        raise AssertionError("a known text is embedded")
+
+    monkeypatch.setattr(portal.services.embedder, "embed_chunks", refuse)
     event.listen(portal.services.database.engine, "before_cursor_execute", note)
-    indexing.index_document(portal.services, document.job_id)
-    event.remove(portal.services.database.engine, "before_cursor_execute", note)
+    try:
+        indexing.index_document(portal.services, document.job_id)
+    finally:
+        event.remove(portal.services.database.engine, "before_cursor_execute", note)
     assert portal.scalars("SELECT status FROM documents") == ["ready", "ready"]
     assert len(statements) <= 30
 

@@ -33,25 +33,28 @@ _SMALL_CHARACTERS = 32 * 1024
 # Maintenance jobs without a waiting user, after all documents.
 LOWEST_PRIORITY = -1_000_000_000
 
+# Sorted with a limit, not by min and max, which would read the whole queue for each entry.
 _TAKE_TURN = text(
     """
     UPDATE jobs SET
         status = 'queued',
         retry_at = now() + make_interval(secs => CAST(:wait_s AS float)),
         turn = greatest(
-            (
-                SELECT coalesce(max(j.turn) + 1, 0) FROM jobs j
+            coalesce((
+                SELECT j.turn + 1 FROM jobs j
                 JOIN documents d ON d.id = j.document_id
                 WHERE d.owner_id = (SELECT owner_id FROM documents WHERE id = jobs.document_id)
                   AND j.status IN ('queued', 'processing') AND j.id <> :job_id
-                  AND d.deleted_at IS NULL
-            ) * CAST(NOT :is_continued AS int),
-            (
-                SELECT coalesce(min(j.turn), 0) FROM jobs j
+                  AND d.deleted_at IS NULL AND NOT :is_continued
+                ORDER BY j.turn DESC LIMIT 1
+            ), 0),
+            coalesce((
+                SELECT j.turn FROM jobs j
                 JOIN documents d ON d.id = j.document_id
                 WHERE d.deleted_at IS NULL AND j.id <> :job_id
                   AND j.status = 'queued' AND coalesce(j.retry_at <= now(), true)
-            ),
+                ORDER BY j.turn LIMIT 1
+            ), 0),
             turn * CAST(:is_continued AS int)
         )
     WHERE id = :job_id

@@ -72,6 +72,9 @@ MEANINGS = """
 老婆快生了, 老婆要生了, 老婆生孩子, 妻子生孩子, 爱人生孩子, 陪产假, 护理假
 生病, 患病
 孩子, 子女, 小孩
+爷爷, 奶奶, 祖父母, 祖父, 祖母
+外公, 外婆, 姥姥, 姥爷, 外祖父母, 祖父母
+去世, 过世, 丧假
 导师, 指导老师, 指导教师
 水电费, 水电
 国庆节, 国庆, 法定节假日, 节假日
@@ -129,6 +132,14 @@ pay rise, raise, salary increase
 expense report, expense claim
 reimbursed, refunded, paid back
 launch, release, go live
+in advance, ahead, beforehand
+extend, renew, renewal, renewals
+regarded as, considered, treated as, deemed, counted as
+training, induction
+video call, video calls, video conference, video conferencing
+phd student, phd students, doctoral student, research student
+lecturer, lecturers, academic staff, faculty
+reservation, booking
 """
 _IS_HAN = re.compile(f"[{HAN}]")
 

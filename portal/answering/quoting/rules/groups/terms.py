@@ -29,8 +29,8 @@ TERMS = tuple(
         ),
         (
             r"本科|\bundergraduates?\b|\bbachelor",
-            r"硕士|\bmaster'?s? (?:students?|degree|thesis|programme|candidate)",
-            r"博士(?!后)|\bph\.?d\b|\bdoctoral\b",
+            r"硕士|\bmaster'?s? (?:students?|degree|thesis|programme|candidate)|\btaught postgrad",
+            r"博士(?!后)|\bph\.?d\b|\bdoctoral\b|\bresearch students?\b",
             r"博士后|\bpost-?docs?\b|\bpostdoctoral\b",
         ),
         (
@@ -40,7 +40,7 @@ TERMS = tuple(
         (
             r"(?<![祖岳])父母|父亲|母亲|\bparents?\b(?!-in)|\b(?:fa|mo)thers?\b(?!-in)",
             r"岳父|岳母|公婆|公公|婆婆|-in-law\b",
-            r"祖父|祖母|\bgrand(?:parent|father|mother)s?\b",
+            r"祖父|祖母|爷爷|奶奶|外公|外婆|姥姥|姥爷|\bgrand(?:parent|father|mother|ma|pa)s?\b",
         ),
         (
             r"早餐|早饭|\bbreakfast\b",

@@ -30,7 +30,7 @@ CURRENCY_CODE = (
     r"(?:eur|usd|cny|rmb|gbp|chf|jpy|cad|aud|nzd|hkd|sgd|twd|krw|inr|thb|sek|nok|dkk|pln|czk)"
 )
 CURRENCY = (
-    r"(?:[万亿]?[美欧加澳港日韩新纽]?元|块钱?|[英埃]?镑|港币|[新台]?台币|人民币|法郎|卢[布比]|克朗|泰铢|林吉特|比索|里拉|兹罗提"
+    r"(?:[万亿]?[美欧加澳港日韩新纽]?元|块钱?|[英埃]?镑|港币|[新台]?台币|人民币|法郎|卢[布比]|便士|克朗|泰铢|林吉特|比索|里拉|兹罗提"
     rf"|(?:{CURRENCY_CODE}|dollars?|euros?|yuan|pounds?|cents?|yen|won|francs?|rupees?|rou?bles?|kron[aeo]r?|zloty|baht|kr|pesos?|lira|ringgit)\b)"
 )
 MEASURE_UNIT = (

@@ -24,6 +24,12 @@ from tests.unit.answering.sources import source
         ("房费能报多少？", "一线城市住宿: 600", "住宿能报多少？"),
         ("上海房费能报多少？", "一线城市住宿: 600", "一线城市住宿能报多少？"),
         ("国庆节加班给多少钱？", "法定节假日加班按300%支付。", "法定节假日加班给多少钱？"),
+        ("奶奶去世放几天假？", "丧假（祖父母）: 2 天", "祖父母丧假放几天假？"),
+        (
+            "How far ahead can I book?",
+            "Book up to ten days in advance.",
+            "How far in advance can I book?",
+        ),
         # The text has the question's own word, or none that means the same.
         ("房东叫什么？", "房东和出租方是陈明。", "房东叫什么？"),
         ("How much is a taxi?", "Scabs heal.", "How much is a taxi?"),

@@ -89,7 +89,8 @@ def test_one_is_reported_once_on_whatever_page_one_is_and_also_later(
         asking.append(route)
 
     back.page.route("**/notifications/deliver", hold)
-    with back.page.expect_request("**/notifications/deliver"):
+    # Signing in takes several pages.
+    with back.page.expect_request("**/notifications/deliver", timeout=INDEXING_TIMEOUT_MS):
         back.sign_in(name, PASSWORD)
     with back.page.expect_response("**/notifications/state?**"):
         back.page.evaluate("htmx.trigger('#notification-bell', 'portal:seen')")

@@ -44,7 +44,7 @@ class Intent(StrEnum):
     ARITHMETIC = "arithmetic"
 
 
-# A sum is told by its form.
+# Sums are recognised by their syntax.
 TOLD_APART = tuple(one for one in Intent if one is not Intent.ARITHMETIC)
 
 

@@ -28,7 +28,7 @@ def open_chunk_store(
         return open_postgresql(collection, **options)
     if backend == "chroma":
         return open_chroma(collection, **options)
-    raise ValueError(f"a store of passages is in postgresql or chroma; got {backend!r}")
+    raise ValueError(f"a chunk store is in postgresql or chroma; got {backend!r}")
 
 
 def open_postgresql(
@@ -64,7 +64,7 @@ def open_chroma(
     ``own`` as `lexical`, words are ranked here if Chroma cannot; it defaults to
     PORTAL_CHROMA__LEXICAL_LEG. Raises ServerSetup, ValueError."""
     if sum(place is not None for place in (directory, host, client)) != 1:
-        raise ValueError("Chroma is in a directory, at a host, or where a client leads: say one")
+        raise ValueError("pass exactly one of `directory`, `host` and `client`")
     settings = settings or load_settings()
     if directory is not None:
         client = open_directory(directory)

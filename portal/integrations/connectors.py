@@ -196,14 +196,14 @@ class VectorStoreManager(_ConfiguredStore):
             source = open_source(allowed, kind, address)
             self._follow(collection, _Followed(source, address))
         log.info(
-            "vector store is in step", collection=self.collection_name, records=collection.count()
+            "vector store is in sync", collection=self.collection_name, records=collection.count()
         )
 
     def _follow(self, collection: PostgresVectorStore, followed: _Followed) -> None:
         try:
             listing = followed.source.list_items()
         except SourceUnavailable as error:
-            log.warning("source was passed over", source=str(followed.origin), reason=str(error))
+            log.warning("source was skipped", source=str(followed.origin), reason=str(error))
             return
         records = followed.records_of(collection)
         by_location = {record.location: record for record in records.values()}
@@ -257,7 +257,7 @@ class VectorStoreManager(_ConfiguredStore):
         except PageGone:
             return ""
         except (OSError, PortalError) as error:
-            log.warning("file was passed over", file=item.path, reason=type(error).__name__)
+            log.warning("file was skipped", file=item.path, reason=type(error).__name__)
             return None
 
     def _add(

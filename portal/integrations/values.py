@@ -61,7 +61,7 @@ def checked_ids(ids: Any) -> list[str]:
         if not item or len(item.encode("utf-8", "replace")) > MAX_ID_BYTES:
             raise ValueError(f"an ID has 1 to {MAX_ID_BYTES} bytes")
         if item != storable(item):
-            raise ValueError("an ID must not hold NUL or half a character")
+            raise ValueError("an ID must not contain NUL or an unpaired surrogate")
     return found
 
 
@@ -80,7 +80,7 @@ def clean_text(value: Any) -> str:
         raise ValueError(f"expected a text, got {type(value).__name__}")
     cleaned = storable(value)
     if cleaned != value:
-        log.warning("text holds NUL or half a character, which were replaced", length=len(value))
+        log.warning("replaced NUL or an unpaired surrogate in a text", length=len(value))
     return cleaned
 
 

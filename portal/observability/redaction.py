@@ -168,7 +168,7 @@ def format_exception(error: BaseException, *, depth: int = 0) -> list[str]:
     lines: list[str] = []
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if cause is not None and depth < _MAX_CAUSES:
-        joint = "which led to:" if error.__cause__ else "while that was handled:"
+        joint = "which led to:" if error.__cause__ else "while handling that:"
         lines += [*format_exception(cause, depth=depth + 1), joint]
     if error.__traceback__ is not None:
         lines += "".join(traceback.format_tb(error.__traceback__)).splitlines()

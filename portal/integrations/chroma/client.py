@@ -29,7 +29,7 @@ def open_directory(directory: Path | str, *, create: bool = True) -> Client:
     chromadb = chroma()
     directory = Path(directory)
     if not create and not (directory / DATABASE_FILE).is_file():
-        raise ServerSetup(f"{directory} is no directory of Chroma's: no {DATABASE_FILE} in it")
+        raise ServerSetup(f"{directory} is not a Chroma directory: it has no {DATABASE_FILE}")
     try:
         return chromadb.PersistentClient(str(directory), settings=_quiet(chromadb))
     except Exception as error:

@@ -54,7 +54,9 @@ def import_and_show(
     try:
         tallies = _import(collections, directory, settings.data_dir, options, names, tenancy)
     except KeyboardInterrupt:
-        click.echo("stopped. What was written stays: repeat the command to go on", err=True)
+        click.echo(
+            "stopped. What was imported is kept; run the same command again to continue", err=True
+        )
         return _STOPPED
     if as_json:
         _show_json(tallies)
@@ -197,7 +199,7 @@ def _remarks(tallies: Sequence[Tally], options: Options) -> Iterator[str]:
             done = f"would be {done}" if options.is_dry_run else done
             yield f"{tally.name}: {tally.changed} differed from Chroma's and {done}"
         if tally.only_here:
-            yield f"{tally.name}: {tally.only_here} are in the portal alone"
+            yield f"{tally.name}: {tally.only_here} exist only in the portal"
     if options.is_dry_run:
         yield "a dry run: nothing was written"
 

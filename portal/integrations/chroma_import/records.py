@@ -16,9 +16,9 @@ from portal.integrations.values import checked_ids, clean_metadata, document_nam
 from portal.services.collections.checks import common_length
 from portal.text.characters.storable import storable
 
-NO_TEXT = "no text: the empty text stands for it"
-REPLACED = "NUL or half a character: a space or “?” stands for it"
-NOT_FINITE = "NaN or infinity in the metadata: none stands for it"
+NO_TEXT = "no text: replaced by an empty text"
+REPLACED = "NUL or an unpaired surrogate: replaced by a space or “?”"
+NOT_FINITE = "NaN or infinity in the metadata: replaced by null"
 URI = "a URI, which is not kept"
 NO_VECTOR = "no vector"
 

@@ -41,7 +41,7 @@ def check_directory(directory: Path) -> None:
                 directory, "Chroma before 0.4 made it; bring it to 0.4 by `chroma-migrate` first"
             )
         if DATABASE_FILE not in names:
-            raise _refused(directory, f"it is no directory of Chroma's: no {DATABASE_FILE} in it")
+            raise _refused(directory, f"it is not a Chroma directory: it has no {DATABASE_FILE}")
         for path in _files(directory):
             path.open("rb").close()
     except OSError as error:

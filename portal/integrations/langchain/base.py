@@ -115,7 +115,7 @@ class CollectionStore(VectorStore):
                 handle = self._collections.ensure(name, wanted or "cosine", metadata)
         if wanted is not None and handle.distance != wanted:
             log.warning(
-                "the collection keeps the distance that it was made with",
+                "the collection keeps its original distance",
                 collection=name, distance=handle.distance, wanted=wanted
             )  # fmt: skip
         self._opened = Collection(
@@ -154,7 +154,7 @@ def _warn_of_ignored(**arguments: Any) -> None:
     ignored = [name for name, value in arguments.items() if value is not None]
     if ignored:
         warnings.warn(
-            f"{', '.join(ignored)}: ignored, for the data lies in PostgreSQL; see `connection`",
+            f"{', '.join(ignored)}: ignored, because the data is in PostgreSQL; see `connection`",
             UserWarning,
             stacklevel=3,
         )

@@ -98,7 +98,7 @@ def _put_in_place(aside: Path, path: Path, *, force: bool) -> None:
 def _unwritable(path: Path, error: OSError) -> BackupRefused:
     if is_disk_full(error):
         return BackupRefused(
-            f"There is no room for the backup in {path.parent}. Nothing of it was kept: "
+            f"There is no room for the backup in {path.parent}. No part of it was kept: "
             "free some space, or write it elsewhere."
         )
     return BackupRefused(f"{path} cannot be written ({error.strerror or error}).")
@@ -258,7 +258,7 @@ def _known_members(archive: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
             is_plain = member.type in _PLAIN and not member.issparse()
             if not is_known or not is_plain or member.name in members:
                 raise BackupRefused(
-                    "The file holds something that no backup of a portal holds "
+                    "The file contains something that no backup of a portal contains "
                     f"({member.name!a:.100}). Nothing of it was read."
                 )
             if member.size > _MAX_BYTES.get(member.name, member.size):

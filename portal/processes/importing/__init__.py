@@ -72,7 +72,7 @@ def import_and_wait(
 def _conclude(services: Services, display: Display, tally: Tally, stop: Stop) -> None:
     display.summarise()
     if stop.is_set():
-        display.say("Stopped. The same command once more goes on from here.")
+        display.say("Stopped. Run the same command again to continue.")
     elif tally.waiting and not has_live_workers(services):
         display.say("No worker is running: start the portal, or repeat this with --wait.")
 

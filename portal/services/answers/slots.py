@@ -60,4 +60,4 @@ class Slot:
     def release(self) -> None:
         slots, self._slots = self._slots, None
         if slots is not None:
-            slots._give_back(self._user_id)  # noqa: SLF001 - the two are one
+            slots._give_back(self._user_id)  # noqa: SLF001 - private to this module

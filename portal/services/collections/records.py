@@ -87,7 +87,7 @@ class Collections:
     def check_name(self, name: str) -> None:
         """Raise InvalidInput for a name that no program's collection can have."""
         if name != storable(name):
-            raise InvalidInput("a collection's name must not hold NUL or half a character")
+            raise InvalidInput("a collection's name must not contain NUL or an unpaired surrogate")
         if not 0 < len(name) <= _MAX_NAME_LENGTH:
             raise InvalidInput(
                 "a collection's name has 1 to %(max)s characters", max=_MAX_NAME_LENGTH

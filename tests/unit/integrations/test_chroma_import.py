@@ -275,7 +275,7 @@ def _broken(kind: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     [
         ("missing", "there is no such directory"),
         ("a file", "name the directory in which chroma.sqlite3 lies"),
-        ("not chroma", "no chroma.sqlite3 in it"),
+        ("not chroma", "it has no chroma.sqlite3"),
         ("old", "Chroma before 0.4 made it"),
         ("empty", "no database of Chroma's"),
         ("no database", "cannot be read: file is not a database"),

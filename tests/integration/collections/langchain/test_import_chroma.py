@@ -110,14 +110,14 @@ def test_unusable_records_are_skipped_and_reported_and_the_rest_is_imported(
         assert not tally.missing.count
         by_reason = {reason: (cases.count, cases.ids) for reason, cases in tally.skipped.items()}
         assert by_reason == {
-            "an ID must not hold NUL or half a character": (1, ["nul\0"]),
+            "an ID must not contain NUL or an unpaired surrogate": (1, ["nul\0"]),
             "a vector of 4 numbers, not 3": (1, ["long"]),
             "embeddings must not hold NaN or infinity": (1, ["nan"]),
             "no vector": (8, ["id-1", *(f"none-{number}" for number in range(4))]),
         }
         assert {reason: cases.ids for reason, cases in tally.notes.items()} == {
-            "no text: the empty text stands for it": ["silent"],
-            "NUL or half a character: a space or “?” stands for it": ["silent"],
+            "no text: replaced by an empty text": ["silent"],
+            "NUL or an unpaired surrogate: replaced by a space or “?”": ["silent"],
         }
     silent = make_store("shelf").get("silent")
     assert (silent["documents"], silent["metadatas"]) == ([""], [{"k": "a b"}])

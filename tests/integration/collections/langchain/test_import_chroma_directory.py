@@ -269,10 +269,10 @@ def test_odd_records_of_an_old_directory_are_reported_by_reason(
     assert result.stderr.splitlines()[-1] == "portal: not all of odd, portal came over"
     assert _content(path) == before
     for line in (
-        r"odd: skipped 1 ('n\x00'): an ID must not hold NUL or half a character",
+        r"odd: skipped 1 ('n\x00'): an ID must not contain NUL or an unpaired surrogate",
         "odd: skipped 1 ('ghost'): no vector",
-        "odd: 2 ('silent', 'linked'): no text: the empty text stands for it",
-        "odd: 1 ('torn'): NUL or half a character: a space or “?” stands for it",
+        "odd: 2 ('silent', 'linked'): no text: replaced by an empty text",
+        "odd: 1 ('torn'): NUL or an unpaired surrogate: replaced by a space or “?”",
         "odd: 1 ('linked'): a URI, which is not kept",
         "odd: cosine is taken, though Chroma's configuration says l2",
         "portal: not imported: the collection “portal” is the portal's own",

@@ -20,6 +20,7 @@ from portal.answering.quoting.rules.conditions import (
 )
 from portal.answering.quoting.rules.contacts import whose_contact
 from portal.answering.quoting.rules.events import Events, find_events
+from portal.answering.quoting.rules.groups.months import find_months
 from portal.answering.quoting.rules.groups.named import Named, find_named
 from portal.answering.quoting.rules.kinds import OF_EVENTS, Wanted, find_wanted
 from portal.answering.quoting.rules.negation import asks_denied, is_open
@@ -89,6 +90,10 @@ class Asked:
     def named(self) -> Named:
         """Return the weekdays, cities and other things that an answer has to be about."""
         return find_named(self.question, self.wanted)
+
+    @cached_property
+    def months(self) -> frozenset[int]:
+        return find_months(self.question)
 
     @cached_property
     def dates(self) -> frozenset[str]:

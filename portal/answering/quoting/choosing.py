@@ -15,7 +15,7 @@ from portal.answering.quoting.judging.wide_rows import with_answer_marked
 from portal.answering.quoting.questions import asks, asks_for_list, content_words, has_name
 from portal.answering.quoting.rules.groups.months import find_months, find_months_of_days
 from portal.answering.quoting.rules.groups.weekdays import find_weekdays
-from portal.answering.quoting.statements import INTRODUCES, Statement
+from portal.answering.quoting.statements import Statement, introduces
 from portal.domain.answering import Source
 from portal.text.characters.folding import fold
 from portal.text.terms.analyser import index_terms
@@ -133,10 +133,10 @@ def _introducing(judged: Judged, place: int) -> int:
 
 
 def _below(judged: Judged, place: int) -> Sequence[int]:
-    """Return an item that ends with a colon and the items nested in it; nothing for other items."""
+    """Return an item that introduces others, and these; nothing for other items."""
     candidates = judged.candidates
     item = candidates[place].statement
-    if not judged.source.text[item.start : item.end].endswith(INTRODUCES):
+    if not introduces(judged.source.text[item.start : item.end]):
         return ()
     end = place + 1
     while end < len(candidates) and candidates[end].statement.depth > item.depth:

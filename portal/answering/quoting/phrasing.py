@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 
 from portal.answering.quoting.rules.groups.weekdays import with_long_weekdays
-from portal.answering.quoting.rules.kinds.patterns import CURRENCY, CURRENCY_CODE, MEASURE_UNIT
+from portal.answering.quoting.rules.kinds.patterns import (
+    CURRENCY,
+    CURRENCY_CODE,
+    HAN_MONEY_NOUN,
+    MEASURE_UNIT,
+    MONEY_NOUN,
+)
 from portal.answering.quoting.statements import Statement
 from portal.domain.answering import Source
 from portal.text.characters.scripts import HAN
@@ -25,6 +31,13 @@ _COMMA = re.compile(r"[,，、;；]\s*")
 _IN_BRACKETS = re.compile(r"[(（]([^)）]{1,12})[)）]")
 _UNIT = re.compile(rf"%|{CURRENCY}|{CURRENCY_CODE}\b|{MEASURE_UNIT}", re.IGNORECASE)
 # weight_kg, "Rate EUR"
+_PER_UNIT = re.compile(
+    rf"[(（]\s?(?:[$€£¥]|{CURRENCY}|{CURRENCY_CODE})\s?(?:/|每|\bper\b)[^()（）]{{1,16}}[)）]\s?\Z",
+    re.IGNORECASE,
+)
+_SAYS_PRICE = re.compile(
+    rf"\b{MONEY_NOUN}\b|{HAN_MONEY_NOUN}|[价费租薪资酬]|\brates?\b", re.IGNORECASE
+)
 _LAST_WORD = re.compile(rf"[\s_]({_UNIT.pattern})\Z", re.IGNORECASE)
 
 
@@ -34,13 +47,23 @@ def context_of(source: Source, statement: Statement) -> str:
 
 
 def spelled_out(statement: Statement, text: str) -> str:
-    """Return a table row with the header of each cell, other statements as they are."""
+    """Return a table row with the header of each cell, other statements as they are.
+
+    "Peak (CNY/night)" is called a price, because the model does not take an amount per unit for one
+    unless the text says so.
+    """
     if not statement.cells:
         return text[statement.start : statement.end]
     if not statement.header:
         return " | ".join(statement.cells)
     pairs = zip(statement.header, statement.cells, strict=False)
-    return "; ".join(f"{name}: {cell}" for name, cell in pairs if cell)
+    return "; ".join(f"{_with_price(name)}: {cell}" for name, cell in pairs if cell)
+
+
+def _with_price(name: str) -> str:
+    if not _PER_UNIT.search(name) or _SAYS_PRICE.search(name):
+        return name
+    return f"{name}价格" if _HAN.search(name) else f"{name} price"
 
 
 def without_addresses(text: str) -> str:

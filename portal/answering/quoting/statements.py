@@ -28,7 +28,12 @@ _CELL_BORDER = re.compile(r"(?<![^\S\n])[^\S\n]*(?:\s\||\|(?=\s)|\t)")
 _TABLE_RULE = re.compile(r"[\s|+:=-]*(?:-\|-|-\+-|\|\s*:?-)[\s|+:=-]*")
 _ENDS_STATEMENT = re.compile(r"[。！？；｡….!?;][”’」』）》】〉〕\"')\]]*$")
 _ASKS = re.compile(r"[?？][”’」』\"')]*$")
-INTRODUCES = (":", "：")
+# A line that says nothing without what is below it: "Opening hours:", "The profile can", 包括.
+_INTRODUCES = re.compile(
+    r"[:：]\Z|(?:包括|包含|分为|如下|可以|需要|必须|不得)\Z"
+    r"|\b(?:can|may|must|should|will|is|are|includes?|if|when|unless|to|for|with|by|of|and|or)\Z",
+    re.IGNORECASE,
+)
 # A line without a full stop that is shorter than this, and has no number, reads as a heading.
 _MAX_HEADING_CHARACTERS = 60
 _MAX_HAN_HEADING_CHARACTERS = 24
@@ -94,7 +99,8 @@ class _Line:
 
 
 class _Item(NamedTuple):
-    """An item of a list: its indent, its marker without its number, and its text if short."""
+    """An item of a list: its indent, its marker without its number, and its text if short, or else
+    the short sentence with which it introduces others."""
 
     indent: int
     marker: str
@@ -105,7 +111,12 @@ class _Item(NamedTuple):
         indent, by another marker below an item that ends with a colon, like (1) below 4.4."""
         if self.indent != other.indent:
             return self.indent > other.indent
-        return self.marker != other.marker and other.label.endswith(INTRODUCES)
+        return self.marker != other.marker and introduces(other.label)
+
+
+def introduces(text: str) -> bool:
+    """Return whether a text ends with a colon or within a sentence, so that items can follow."""
+    return _INTRODUCES.search(text) is not None
 
 
 def statements(source: Source) -> list[Statement]:
@@ -346,6 +357,9 @@ class _Reader:
         text = self._source.text[start:end]
         said = LIST_ITEM.sub("", text, count=1)
         marker = _NUMBER.sub("0", text[: len(text) - len(said)])
+        if len(said) > _MAX_LABEL_CHARACTERS:
+            first, last = list(each_sentence(said))[-1]
+            said = said[first:last] if introduces(said) else ""
         return _Item(indent, marker, said if len(said) <= _MAX_LABEL_CHARACTERS else "")
 
     def _sentences(self, lines: list[_Line], following: str) -> Iterator[Statement]:
@@ -353,10 +367,11 @@ class _Reader:
         self._introduction = None
         for start, end in _spans(text, lines[0].start, lines[-1].end):
             sentence = text[start:end]
-            if sentence.endswith(INTRODUCES) and end == lines[-1].end:
-                # "Bob wrote:" says nothing alone, above a list or not.
-                introduces = following in {"list", "table"}
-                self._introduction = _Line(start, end, sentence) if introduces else None
+            is_above = following in {"list", "table"} and end == lines[-1].end
+            if is_above and introduces(sentence):
+                self._introduction = _Line(start, end, sentence)
+            elif sentence.endswith((":", "：")) and end == lines[-1].end:
+                self._introduction = None  # "Bob wrote:" says nothing, and introduces nothing.
             elif _ASKS.search(sentence):
                 self._heading, self._introduction = sentence, None
             else:

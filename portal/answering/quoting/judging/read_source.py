@@ -13,7 +13,12 @@ from portal.answering.quoting.judging.evidence import NO_STATEMENT, Evidence, ch
 from portal.answering.quoting.judging.exclusions import find_denials, is_excluded
 from portal.answering.quoting.judging.judged import Candidate, Judged
 from portal.answering.quoting.judging.matching import Shares, shares_of_words, weighted_means
-from portal.answering.quoting.judging.wide_rows import MIN_WIDE, can_be_told, narrowed
+from portal.answering.quoting.judging.wide_rows import (
+    MIN_WIDE,
+    can_be_told,
+    in_months,
+    narrowed,
+)
 from portal.answering.quoting.phrasing import (
     as_read,
     context_of,
@@ -22,11 +27,12 @@ from portal.answering.quoting.phrasing import (
     without_addresses,
 )
 from portal.answering.quoting.questions import content_words
+from portal.answering.quoting.rules.contacts import is_row_of_another_person
 from portal.answering.quoting.rules.days import rows_of_other_days
 from portal.answering.quoting.rules.events import lacks_event
 from portal.answering.quoting.rules.groups.cities import rows_of_other_cities
 from portal.answering.quoting.rules.kinds import WITH_SIGNS, Wanted, can_hold
-from portal.answering.quoting.rules.ranges import has_figure, rows_in_range
+from portal.answering.quoting.rules.ranges import has_figure, rows_in_range, with_figure
 from portal.answering.quoting.rules.synonyms import reworded
 from portal.answering.quoting.statements import Statement, statements
 from portal.domain.answering import Source
@@ -52,7 +58,8 @@ class ReadSource:
         self._asked = asked
         self.is_foreign = is_foreign
         self.statements = statements(source)
-        said = [spelled_out(one, source.text) for one in self.statements]
+        self._rows = [in_months(one, asked) for one in self.statements]
+        said = [spelled_out(one, source.text) for one in self._rows]
         self.texts = [as_read(one) for one in said]
         self.contexts = [without_addresses(context_of(source, one)) for one in self.statements]
         # The log odds that the model gave, by place, and the value for the other places.
@@ -69,7 +76,7 @@ class ReadSource:
         self.met = weighted_means(np.maximum(own, np.where(title > 0, title, above)), weights)
         if not is_foreign:
             self._count_synonyms(asked)
-        self.holding = _holding(asked, self.statements, said, self.contexts)
+        self.holding = _holding(asked, self._rows, said, self.contexts)
         self.open = self._find_open(own)
 
     def _meet_rows(self, own: Shares) -> None:
@@ -108,6 +115,7 @@ class ReadSource:
             # In another language a denying heading does not exclude items with a word asked about.
             and not (one.context in denials and not (is_foreign and own[place].any()))
             and not (is_of_office and self.met[place] < _MIN_OFFICE)
+            and not (not is_foreign and is_row_of_another_person(asked.person, one))
             and not is_excluded(
                 asked, self.contexts[place], self.texts[place], is_foreign=is_foreign
             )
@@ -132,12 +140,14 @@ class ReadSource:
         return any(name in said for name in names)
 
     def narrowed(self, place: int) -> str:
-        """Return the text that the model reads for a statement. Rows of many cells are cut to the
-        cells that name the row or may answer, because the model was trained on few such rows."""
-        row = self.statements[place]
-        if place in self._met_rows or not can_be_told(row, self._asked):
+        """Return the text that the model reads for a statement the second time. Rows of many cells
+        are cut to the cells that name the row or may answer, because the model was trained on few
+        such rows; a sentence tells which of its clauses includes a number of the question."""
+        if not self.statements[place].cells:
+            return with_figure(self._asked.question, self.texts[place])
+        if place in self._met_rows or not can_be_told(self.statements[place], self._asked):
             return self.texts[place]
-        row = narrowed(row, self._asked, is_foreign=self.is_foreign)
+        row = narrowed(self._rows[place], self._asked, is_foreign=self.is_foreign)
         return as_read(spelled_out(row, self.source.text))
 
     def reading_priority(self, place: int) -> float:

@@ -1,4 +1,4 @@
-"""Table rows of many cells, few of which have to do with a question."""
+"""Table rows with cells that have nothing to do with a question."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 from portal.answering.quoting.asked import Asked
 from portal.answering.quoting.judging.matching import shares_of_words
 from portal.answering.quoting.phrasing import with_units
-from portal.answering.quoting.questions import has_name
+from portal.answering.quoting.questions import has_name, is_han
+from portal.answering.quoting.rules.groups.months import columns_of, find_months, name_of
 from portal.answering.quoting.rules.kinds import Wanted, can_hold
 from portal.answering.quoting.statements import Statement
 from portal.text.characters.folding import fold
@@ -32,13 +33,34 @@ def can_be_told(row: Statement, asked: Asked) -> bool:
     return is_wide and asked.wanted in _IN_FIGURES
 
 
+def in_months(row: Statement, asked: Asked) -> Statement:
+    """Return a row without the columns of other months than those asked about, which the header of
+    the remaining one then names: "september: Peak Jul–Oct"."""
+    if not (asked.months and row.header) or len(row.header) != len(row.cells):
+        return row
+    columns = columns_of(asked.months, row.header)
+    kept = [place for place in range(len(row.cells)) if columns.get(place, True)]
+    is_chinese = any(map(is_han, asked.folded))
+
+    def header(place: int) -> str:
+        name = row.header[place]
+        shared = find_months(name) & asked.months if place in columns else ()
+        said = " ".join(name_of(one, is_han=is_chinese) for one in sorted(shared))
+        return f"{said}: {name}" if said and said not in fold(name).text else name
+
+    return replace(
+        row, cells=tuple(row.cells[one] for one in kept), header=tuple(map(header, kept))
+    )
+
+
 def narrowed(row: Statement, asked: Asked, *, is_foreign: bool) -> Statement:
     """Return a row with its first cells, those that share words with the question, and those that
     have the wanted kind of answer."""
     said = [f"{name} {cell}" for name, cell in zip(row.header, row.cells, strict=True)]
     means = asked.senses if is_foreign else None
     shared = np.count_nonzero(shares_of_words(asked.words, said, means), axis=1)
-    holding = _holding(row, asked, np.flatnonzero(shared == 0).tolist())
+    of_months = columns_of(asked.months, row.header)
+    holding = [*of_months] or _holding(row, asked, np.flatnonzero(shared == 0).tolist())
     kept = sorted({*range(_NAMING_CELLS), *np.flatnonzero(shared).tolist(), *holding})
     cells, header = (tuple(each[place] for place in kept) for each in (row.cells, row.header))
     return replace(row, cells=cells, header=header)
@@ -49,7 +71,9 @@ def with_answer_marked(row: Statement, asked: Asked) -> Statement:
     two durations, the one whose header the question names."""
     if not can_be_told(row, asked):
         return row
-    holding = _holding(row, asked, range(_NAMING_CELLS, len(row.cells)))
+    columns = columns_of(asked.months, row.header)
+    of_months = [place for place, is_asked in columns.items() if is_asked]
+    holding = of_months or _holding(row, asked, range(_NAMING_CELLS, len(row.cells)))
     if len(holding) > _MAX_ANSWERING:
         return row
     named = [place for place in holding if has_name(asked.folded, fold(row.header[place]).text)]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import rjieba
 
 from portal.answering.quoting.rules.kinds import is_han_name, is_word
+from portal.answering.quoting.statements import Statement
 from portal.text.characters.folding import fold
 from portal.text.characters.scripts import HAN
 
@@ -26,6 +27,7 @@ _KINDS = (
     re.compile(r"mail|[邮郵]箱", re.IGNORECASE),
     re.compile("微信"),
 )
+_NAMES = re.compile(r"(?:full )?name|contact(?: person)?|person|姓名|名字|联系人|人员|员工")
 _PRONOUN = re.compile(r"[他她]|\b(?:he|she|his|her|him|their)\b")
 
 
@@ -55,3 +57,16 @@ def is_of_another_person(names: Sequence[str], said: str) -> bool:
         return False
     folded = fold(said).text
     return not (_PRONOUN.search(folded) or any(fold(name).text in folded for name in names))
+
+
+def is_row_of_another_person(names: Sequence[str], row: Statement) -> bool:
+    """Return whether a table row has a column of names with none of a person's names: the row of
+    those whom Ann stands in for does not have her number."""
+    cells = [
+        fold(cell).text
+        for name, cell in zip(row.header, row.cells, strict=False)
+        if _NAMES.fullmatch(fold(name).text.strip())
+    ]
+    return bool(names and cells) and not any(
+        fold(name).text in cell for name in names for cell in cells
+    )

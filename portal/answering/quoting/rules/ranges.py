@@ -1,11 +1,11 @@
-"""Numbers of a question: table rows whose range includes one (four years, in "3–5 years"), and
-statements about a number other than the one asked about."""
+"""Numbers of a question: table rows and clauses whose range includes one (four years, in "3–5
+years"), and statements about a number other than the one asked about."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from portal.answering.figures import NUMBER_WORDS, counted, figures_in
@@ -45,6 +45,7 @@ _TIMES = {"千": 1e3, "k": 1e3, "万": 1e4, "亿": 1e8}
 _OPEN_BOUND = re.compile(
     r"(?:(?P<more>over|more than|above|超过)|under|less than|below|不[足满到]|[少低]于)\s?\Z"
 )
+_CLAUSE = re.compile(r"[^\s;；,，。:：][^;；,，。\n]*")
 # The common unit of all currencies.
 _MONEY = "money"
 _INCLUDED = re.compile(r"\((?:不?包?含|inclusive|exclusive)\)")
@@ -53,7 +54,8 @@ _BETWEEN = re.compile(
 )
 # An open bound does not include the number itself.
 _FROM = re.compile(
-    rf"(?:(?P<open>over|more than|above|超过|>(?!=))|at least|from|(?<!不)满|>=|≥){_GAP}"
+    r"(?:(?P<open>over|more than|above|超过|>(?!=))|at least|from"
+    rf"|after(?={_GAP}{_NUMBER}{_GAP}{_UNIT})|(?<!不)满|>=|≥){_GAP}"
     rf"({_NUMBER}){_GAP}({_UNIT})?"
     rf"|({_NUMBER}){_GAP}({_UNIT})?{_GAP}(?:\+|及?以上|or more|and (?:more|over|above)|起)"
 )
@@ -68,6 +70,29 @@ def rows_in_range(question: str, rows: Sequence[Statement]) -> dict[int, str]:
     """Return the indexes of the rows whose first cell is a range that includes a number of the
     question, with that number as the question has it. Of nested ranges only the innermost is
     returned: for six years "over 5 years", not "over 2 years"."""
+    first_cells = {
+        place: (row.group, _in_full(row.cells[0])) for place, row in enumerate(rows) if row.cells
+    }
+    return _in_range(question, first_cells)
+
+
+def with_figure(question: str, text: str) -> str:
+    """Return a text with a number of the question before the clause whose range includes it: for
+    six years "after 3 years 22 days; six years: after 5 years 25 days". Returns the text as it is
+    unless it has several such clauses."""
+    clauses = [one for one in _CLAUSE.finditer(text) if _ASKED.search(_in_full(one[0]))]
+    folded = {place: (None, _in_full(one[0])) for place, one in enumerate(clauses)}
+    bounded = [cell for _, cell in folded.values() if _FROM.search(cell) or _UP_TO.search(cell)]
+    found = _in_range(question, folded) if len(bounded) > 1 else {}
+    for place, figure in sorted(found.items(), reverse=True):
+        start = clauses[place].start()
+        text = f"{text[:start]}{figure}: {text[start:]}"
+    return text
+
+
+def _in_range(question: str, cells: Mapping[int, tuple[int | None, str]]) -> dict[int, str]:
+    """Return the places of the cells that include a number of the question, with that number. Of
+    nested ranges in one group only the innermost is returned."""
     folded = fold(question).text
     figures = [
         _beyond(m, _Figure(m[0], _value(m[1]), m[2]))
@@ -79,14 +104,11 @@ def rows_in_range(question: str, rows: Sequence[Statement]) -> dict[int, str]:
     amounts = [_beyond(m, one) for m in _AMOUNT.finditer(folded) if (one := _amount(m))]
     if not figures and not amounts:
         return {}
-    first_cells = {
-        place: (row.group, _in_full(row.cells[0])) for place, row in enumerate(rows) if row.cells
-    }
     # 万元 may be in the header only, so the 8 of 8 万元 is tried before 80000.
     for asked in (figures, amounts):
         found = {
             place: (group, span, figure)
-            for place, (group, cell) in first_cells.items()
+            for place, (group, cell) in cells.items()
             for span, figure in _ranges(cell, asked)
         }
         innermost = {

@@ -28,7 +28,7 @@ MEANINGS = """
 公车, 公务车
 逾期交货, 交货逾期, 延期交货, 晚交货
 发票抬头, 开票名称, 开票抬头
-离职, 辞职
+离职, 辞职, 走人
 社保, 社会保险, 五险一金, 五险
 加班费, 加班工资
 到账, 打款, 入账
@@ -70,6 +70,7 @@ MEANINGS = """
 违约金, 罚款, 罚金
 被偷, 被盗, 失窃
 老婆快生了, 老婆要生了, 老婆生孩子, 妻子生孩子, 爱人生孩子, 陪产假, 护理假
+产假, 女员工生孩子, 女同事生孩子, 女职工生孩子, 生孩子能休, 生孩子休假, 生孩子放
 生病, 患病
 孩子, 子女, 小孩
 爷爷, 奶奶, 祖父母, 祖父, 祖母
@@ -91,7 +92,10 @@ opening hours, business hours, office hours
 wifi, wi-fi, wlan, wireless network
 2fa, mfa, two-factor authentication, two-step verification, multi-factor authentication
 password, passphrase, passcode
-stolen, stole, theft
+stolen, stole, theft, nicked
+get rid of, dispose of, disposal, destroy
+hand in, send in, turn in, submit
+give birth, having a baby, have a baby, maternity leave
 broken, faulty, defective, out of order
 deadline, due date, closing date
 uk, united kingdom

@@ -38,6 +38,25 @@ def test_row_is_read_with_the_figure_in_its_range():
     assert "lead" not in content
 
 
+def test_column_of_a_month_answers_for_each_month_in_it():
+    header = "Room | Code | Sleeps | Nov–Mar (EUR/night) | Jul–Oct (EUR/night) | Extra bed | Note"
+    table = source(1, f"| {header} |\n|{'--|' * 7}\n| Attic | A1 | 3 | 48 | 96 | 12 | quiet |")
+    chat = ExtractiveChatModel(
+        Reader("Room: Attic; Code: A1; august: Jul–Oct (EUR/night) price: 96")
+    )
+    asked = request("What does the attic cost in August?", [table])
+    content, _ = content_of(list(chat.stream(asked)), [table])
+    assert "| Attic | A1 | 3 | 48 | **96** | 12 | quiet |" in content
+
+
+def test_sentence_is_read_with_the_figure_before_its_clause():
+    said = "Staff get 20 days; after 5 years 25 days; after 10 years 28 days."
+    reader = Reader("six years: after 5 years 25 days")
+    asked = request("How many days after six years?", [source(1, said)])
+    content, _ = content_of(list(ExtractiveChatModel(reader).stream(asked)), [source(1, said)])
+    assert said in content
+
+
 def test_long_sentence_is_quoted_whole():
     words = " ".join(f"filler{n}" for n in range(300))
     one = source(1, f"{words} the annual leave of employees is 25 days {words}.")
@@ -95,6 +114,32 @@ def test_introducing_item_is_quoted_with_its_own_items_only(first):
         assert "铅封缺失" in content
         assert "探头" not in content
         assert "另行协商" not in content
+
+
+def test_item_that_breaks_off_is_quoted_with_the_items_that_complete_it():
+    text = (
+        "- Phones are fine for mail if the profile of the company is installed, and kept. "
+        "The profile can\n  - wipe mail\n  - see the model\n- Phones are replaced every 3 years."
+    )
+    found = {text[one.start : one.end]: one.context for one in statements(source(1, text))}
+    assert found["- wipe mail"] == "The profile can"
+    asked = request("What can the firm do on my phone?", [source(1, text)])
+    chat = ExtractiveChatModel(Reader("Phones are fine"))
+    content, _ = content_of(list(chat.stream(asked)), [source(1, text)])
+    assert "wipe mail" in content
+    assert "see the model" in content
+    assert "3 years" not in content
+
+
+def test_row_with_a_name_in_another_column_does_not_have_the_number_of_that_person():
+    table = "| Role | Name | Phone | Deputy |\n|--|--|--|--|\n"
+    rows = "| Head | Ida Moss | 411 | Jo Reed |\n| Clerk | Jo Reed | 412 | Ida Moss |"
+    asked = request("What is Jo Reed's phone number?", [source(1, table + rows)])
+    content, _ = content_of(
+        list(ExtractiveChatModel(Reader("Jo Reed")).stream(asked)), asked.sources
+    )
+    assert "| Clerk | Jo Reed | 412 |" in content
+    assert "411" not in content
 
 
 def test_question_of_two_sentences_above_its_answer_is_a_heading():

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from portal.answering.quoting.phrasing import as_read, with_units
+from portal.answering.quoting.phrasing import as_read, spelled_out, with_units
 from portal.answering.quoting.statements import Statement
 
 
@@ -47,3 +47,19 @@ def test_unit_may_be_the_last_word_of_a_header() -> None:
     of_row = ("餐补（元/天）", "70", "110")
     assert "110 元/天" in with_units(Statement(0, 1, "", of_row, ("项目", "J1", "J3")))
     assert said == "tripod  item; 5.4 kg weight kg; 135 EUR Rate EUR; 3  per night"
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("Peak (CNY/night)", "Peak (CNY/night) price: 96"),
+        ("Peak (£ per night)", "Peak (£ per night) price: 96"),
+        ("旺季（元/晚）", "旺季（元/晚）价格: 96"),
+        ("洗涤费（元/件）", "洗涤费（元/件）: 96"),
+        ("Daily rate (EUR/day)", "Daily rate (EUR/day): 96"),
+        ("Leeds (GBP)", "Leeds (GBP): 96"),
+        ("Size (m²)", "Size (m²): 96"),
+    ],
+)
+def test_amount_per_unit_is_read_as_a_price(name: str, read: str) -> None:
+    assert spelled_out(Statement(0, 1, cells=("96",), header=(name,)), "") == read

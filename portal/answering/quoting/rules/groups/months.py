@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from portal.answering.figures import counted
 from portal.answering.quoting.questions import find_dates
@@ -24,7 +25,7 @@ _MONTH = re.compile(
 )
 _HAN_MONTH = r"1[0-2]|[1-9]|十[一二]?|[一二三四五六七八九]"
 _SPAN = re.compile(
-    rf"({_LONG})\s?(?:to|through|until|till|-|–)\s?({_LONG})"
+    rf"\b({_LONG}|{_SHORT})\b\.?\s?(?:to|through|until|till|-|–)\s?({_LONG}|{_SHORT})\b"
     rf"|(?<![\d.])({_HAN_MONTH})\s?月?\s?(?:-|–|~|至|到)\s?(?:次年|翌年|来年|第二年)?\s?({_HAN_MONTH})\s?月"
 )
 _MENTIONED = re.compile(rf"\b({_LONG})\b|(?<![\d.])({_HAN_MONTH})\s?月")
@@ -49,6 +50,19 @@ def find_mentioned_months(text: str) -> frozenset[int]:
     """Return the months that a text names in any way: 4 of "by 30 April" and 4月底前."""
     found = _MENTIONED.findall(fold(text).text)
     return frozenset(_number(next(filter(None, names))) for names in found)
+
+
+def columns_of(months: frozenset[int], header: Sequence[str]) -> dict[int, bool]:
+    """Return the places of the columns that are about months ("Peak Jul–Oct"), and whether about
+    one of those asked about; nothing if none is."""
+    found = {
+        place: said & months for place, name in enumerate(header) if (said := find_months(name))
+    }
+    return {place: bool(shared) for place, shared in found.items()} if any(found.values()) else {}
+
+
+def name_of(month: int, *, is_han: bool) -> str:
+    return f"{month}月" if is_han else _NAMES[month - 1]
 
 
 def _number(month: str) -> int:

@@ -19,7 +19,7 @@ TERMS = tuple(
             r"年休?假|\b(?:annual|vacation) leave\b|\b(?:holiday|vacation) (?:allowance|days)\b",
             r"病假|\bsick(?:ness)? (?:leave|days?|pay)\b|\bsickness\b",
             r"(?<!陪)产假|\bmaternity\b",
-            r"陪产假|护理假|\bpaternity\b",
+            r"陪产假|护理假|\bpaternity\b|(?:老婆|妻子|爱人|太太)[要快]?生",
             r"育儿假",
             r"收养|领养|\badopti(?:on|ve)\b(?! of\b)|\badopt(?:s|ing)? (?:an?|their) child\b",
             r"婚假|\bmarriage leave\b",

@@ -8,6 +8,7 @@ from portal.text.characters.folding import fold
 
 _ORDER = {day: place for place, day in enumerate(("mon", "tue", "wed", "thu", "fri", "sat", "sun"))}
 _ORDER |= {day: place for place, day in enumerate("一二三四五六日")} | {"天": 6}
+_HOLIDAY = 7
 # 每周三次 and 一周五天 name no day.
 _HAN_DAY = (
     r"(?:周|星期|礼拜)([一二三四五六日天])"
@@ -32,12 +33,16 @@ _GROUPS = (
     (re.compile(r"周末|双休日|休息日|\bweekends?\b"), {5, 6}),
     # "Within 3 working days" is a duration.
     (re.compile(r"(?<![\d个两三五十 ])工作日|\bweekdays?\b"), {0, 1, 2, 3, 4}),
-    (re.compile(r"每[天日]|天天|全天|全年|\bdaily\b|\b(?:every|each|any) day\b"), set(range(7))),
+    (
+        re.compile(r"节假日|公[众共]假[日期]|法定假日|\b(?:public|bank|statutory) holidays?\b"),
+        {_HOLIDAY},
+    ),
+    (re.compile(r"每[天日]|天天|全天|全年|\bdaily\b|\b(?:every|each|any) day\b"), set(range(8))),
 )
 
 
 def find_weekdays(text: str) -> frozenset[int]:
-    """Return the days of the week that a text names, Monday as 0."""
+    """Return the days of the week that a text names, Monday as 0, and public holidays as 7."""
     folded = fold(text).text
     found = {day for pattern, days in _GROUPS if pattern.search(folded) for day in days}
     for match in _SPAN.finditer(folded):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portal.answering.quoting.rules.ranges import rows_in_range
+from portal.answering.quoting.rules.ranges import rows_in_range, with_figure
 from portal.answering.quoting.statements import Statement
 
 ROWS = ("不满 1 年", "1–3 年", "4–9 年", "满 10 年不满 20 年", "20 年及以上")
@@ -114,3 +114,24 @@ def test_rate_is_not_looked_up_in_ranges() -> None:
 def test_cell_of_digits_or_spaces_is_not_a_range(cell: str) -> None:
     rows = [Statement(0, 1, cells=(cell, "x"))]
     assert rows_in_range("8 万元的采购谁批", rows) == {}
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "read"),
+    [
+        (
+            "干了六年有几天年假",
+            "满一年 12 天；满五年 15 天；满十年 18 天。",
+            "满一年 12 天；六年: 满五年 15 天；满十年 18 天。",
+        ),
+        (
+            "Who approves a trip for £450?",
+            "Under £600 the line manager, over £600 the director.",
+            "£450: Under £600 the line manager, over £600 the director.",
+        ),
+        ("干了六年有几天年假", "满五年有 15 天。", "满五年有 15 天。"),
+        ("How many for 7 people?", "After 5 days tea; after 9 days cake.", None),
+    ],
+)
+def test_number_is_placed_before_the_clause_that_includes_it(question, text, read) -> None:
+    assert with_figure(question, text) == (read or text)

@@ -32,7 +32,8 @@ from portal.answering.quoting.rules.groups.months import find_months
         ("2 月 14 日，2月14截止", set()),
         ("Month: Oct 2024; Tickets: 2,918", {10}),
         ("Sept; mar the surface", {9}),
-        ("Dec. 5, 5 Oct; Jan-Mar", set()),
+        ("Dec. 5, 5 Oct", set()),
+        ("Jan-Mar; Peak Jul–Oct (CNY/night)", {1, 2, 3, 7, 8, 9, 10}),
         ("2026年07月，03月份", {7, 3}),
     ],
 )

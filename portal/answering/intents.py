@@ -59,7 +59,8 @@ def chances(message: str) -> dict[Intent, float]:
 
 def features(message: str) -> list[int]:
     """Return the buckets of the words and runs of words of a message, at least one."""
-    words = ["0" if word.isdigit() else word for word in _WORD.findall(fold(message).text)]
+    folded = fold(message).text.replace("summaris", "summariz")
+    words = ["0" if word.isdigit() else word for word in _WORD.findall(folded)]
     if len(words) > _MAX_FIRST + _MAX_LAST:
         words[_MAX_FIRST:-_MAX_LAST] = []
     words = ["^", *words, "$"]

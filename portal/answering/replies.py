@@ -3,6 +3,7 @@ model, arithmetic."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from portal.answering import arithmetic
@@ -14,6 +15,13 @@ _QUESTION, _MAY_ASK = 0.35, 0.02
 # "What is the difference between A and B?" asks for a comparison if A and B are documents.
 _MAY_COMPARE = 0.1
 _ABOUT_DOCUMENTS = Intent.OUTLINE, Intent.COMPARISON
+_ONLY_SIGNS = re.compile(r"[\s?？!！.。…,，~]+")
+# "No, I meant interns" asks again, although it sounds like a complaint.
+_ASKS_AGAIN = re.compile(
+    r"\s*(?:不对?|不是|错了|no|nope|wrong)[\s,，.。!！]*"
+    r"(?:我(?:是问|是说|的意思是|指的是|问的是|说的是)|i (?:meant?\b|was asking about\b))\s*\w",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,10 @@ def understand(message: str) -> UnderstoodMessage | None:
     """Return what a message wants other than an answer from documents; None for a question."""
     if (result := arithmetic.compute(message)) is not None:
         return UnderstoodMessage(Intent.ARITHMETIC, result)
+    if _ONLY_SIGNS.fullmatch(message):
+        return UnderstoodMessage(Intent.ABOUT)
+    if _ASKS_AGAIN.match(message):
+        return None
     found = chances(message)
     is_question = found.pop(Intent.QUESTION)
     intent = max(found, key=found.__getitem__)

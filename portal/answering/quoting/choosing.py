@@ -32,9 +32,11 @@ _MAX_ITEMS = 15
 # A sentence with such an opening refers to the one before it.
 _POINTS_BACK = re.compile(
     r"(?:以上|同时|this|that|these|those|it|they|he|she|such|otherwise|then|both|however"
-    r"|in that case)\b|这|该|此|其|它|他|她|上述|前述|否则|但|不过|而且|并且",
+    r"|in that case)\b|这|该|此|其|它|他|她|上述|前述|否则|违者|但|不过|而且|并且",
     re.IGNORECASE,
 )
+# What happens if the sentence before is not followed.
+_CONSEQUENCE = re.compile(r"违[者反犯]|否则|\botherwise\b|\bif not\b|\bviolat", re.IGNORECASE)
 _ASKS = re.compile(r"[?？]\W*$")
 
 
@@ -205,8 +207,8 @@ def _fitting(judged: Judged, places: Sequence[int]) -> list[int]:
 
 
 def _whole(judged: Judged, place: int) -> range:
-    """Return a sentence with all its clauses, which semicolons divide, and with the sentence before
-    if it begins with a pronoun."""
+    """Return a sentence with all its clauses, which semicolons divide, with the sentence before if
+    it begins with a pronoun, and with the next one if that says what happens otherwise."""
     candidates, text = judged.candidates, judged.source.text
 
     def is_continued(before: int) -> bool:
@@ -220,6 +222,8 @@ def _whole(judged: Judged, place: int) -> range:
         end += 1
     if _length(judged, range(first, end)) > _MAX_QUOTE_CHARACTERS:
         first, end = place, place + 1
+    if end < len(candidates) and _join(candidates, end):
+        end += _CONSEQUENCE.match(text, candidates[end].statement.start) is not None
     start = candidates[first].statement.start
     if first and _join(candidates, first) and _POINTS_BACK.match(text, start):
         first -= 1

@@ -9,6 +9,7 @@ from portal.answering.quoting.statements import Statement, statements
 from portal.domain.answering import Source
 
 _MAX_SECTIONS = 20
+_MAX_CHARACTERS = 400
 
 
 def outline(sources: Sequence[Source]) -> list[Quotation]:
@@ -29,11 +30,25 @@ def outlined_count(sources: Sequence[Source]) -> int:
 def _sections(sources: Sequence[Source]) -> list[Quotation]:
     found: dict[str, Quotation] = {}
     for source in sources:
-        for statement in statements(source):
+        below = statements(source)
+        for place, statement in enumerate(below):
             heading = _heading(statement, source)
             if heading not in found:
-                found[heading] = Quotation(source, (statement,), title=heading)
+                found[heading] = Quotation(source, _sentence(source, below[place:]), title=heading)
     return list(found.values())
+
+
+def _sentence(source: Source, below: Sequence[Statement]) -> tuple[Statement, ...]:
+    """Return the first statement with the clauses that continue it after a semicolon."""
+    end = 1
+    while (
+        end < len(below)
+        and source.text[below[end - 1].end - 1] in "；;"
+        and below[end].context == below[end - 1].context
+        and below[end].end - below[0].start <= _MAX_CHARACTERS
+    ):
+        end += 1
+    return tuple(below[:end])
 
 
 def _heading(statement: Statement, source: Source) -> str:

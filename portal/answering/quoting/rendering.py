@@ -8,11 +8,13 @@ from itertools import pairwise
 
 from portal.answering.marker_syntax import without_markers_of_its_own
 from portal.answering.quoting.choosing import Quotation
+from portal.answering.quoting.statements import Statement
 
 _MARKUP = re.compile(r"[\\`*_\[\]<>|~&$]")
 _EMPTY_LINE = re.compile(r"\n[^\S\n]*\n")
 # The sign that begins a list item, in Markdown as in most texts.
 _ITEM = re.compile(r"\s*([-*+]|\d{1,9}[.)])\s+(?=\S)")
+_INDENT = "    "  # Nests below a sign of any length, "-" or "12.".
 _OPENS_BLOCK = re.compile(r"\A(?:(?P<sign>[-+#=:])|(?P<number>\d{1,9})(?P<point>[.)])(?=\s|\Z))")
 # The box of a task in Markdown, empty or ticked.
 _BOX = re.compile(r"\A\[([ xX])\](?=\s)")
@@ -30,7 +32,7 @@ def render(quotation: Quotation) -> str:
         if quotation.starts_at is not None:
             introduction = text[quotation.starts_at : statements[0].start]
             above += f"> {as_markdown(_EMPTY_LINE.split(introduction)[0])}\n"
-        return above + _render_list([text[one.start : one.end] for one in statements], above)
+        return above + _render_list(text, statements, above)
     pieces = [text[one.start : one.end] for one in statements]
     between = [text[one.end : two.start] for one, two in pairwise(statements)]
     gaps = ["\n>\n> " if _EMPTY_LINE.search(one) else " " * bool(one) for one in between]
@@ -43,23 +45,40 @@ def render_marker(quotation: Quotation, number: int) -> str:
     return f"\n>\n> [{number}]" if quotation.statements[0].cells else f" [{number}]"
 
 
-def _render_list(items: Sequence[str], above: str) -> str:
-    """Return the items as a list if each begins with its sign, else as one line each."""
+def _render_list(text: str, statements: Sequence[Statement], above: str) -> str:
+    """Return the items as a nested list if each begins with its sign, else as one line each."""
+    items = [text[one.start : one.end] for one in statements]
     signs = [sign for item in items if (sign := _ITEM.match(item))]
-    if len(signs) < len(items) or not _keeps_numbers([sign[1] for sign in signs]):
+    levels = _levels([one.depth for one in statements])
+    if len(signs) < len(items) or not _keeps_numbers([sign[1] for sign in signs], levels):
         return "\n".join(f"> {as_markdown(item)}" for item in items)
-    lines = [f"> {sign[1]} {as_markdown(sign.string[sign.end() :])}" for sign in signs]
+    lines = [
+        f"> {_INDENT * level}{sign[1]} {as_markdown(sign.string[sign.end() :])}"
+        for sign, level in zip(signs, levels, strict=True)
+    ]
     # Without an empty line, Markdown would join the first item to the paragraph above.
     return (">\n" if above else "") + "\n".join(lines)
 
 
-def _keeps_numbers(signs: Sequence[str]) -> bool:
-    """Return whether Markdown, which counts on from the first number, shows the signs unchanged."""
-    return all(
-        two == f"{int(one[:-1]) + 1}{one[-1]}"
-        for one, two in pairwise(signs)
-        if one[-1] == two[-1] and one[:-1]
-    )
+def _levels(depths: Sequence[int]) -> list[int]:
+    """Return the level of each item in a list of its own, at most one below the item before."""
+    levels: list[int] = []
+    for depth in depths:
+        most = levels[-1] + 1 if levels else 0
+        levels.append(min(depth - min(depths), most))
+    return levels
+
+
+def _keeps_numbers(signs: Sequence[str], levels: Sequence[int]) -> bool:
+    """Return whether Markdown, which counts on from the first number of a list, shows the signs
+    unchanged."""
+    before: dict[int, str] = {}  # The last sign of each open list, by its level.
+    for sign, level in zip(signs, levels, strict=True):
+        last = before.get(level, "")
+        if last[:-1] and last[-1] == sign[-1] and sign != f"{int(last[:-1]) + 1}{last[-1]}":
+            return False
+        before = {one: other for one, other in before.items() if one < level} | {level: sign}
+    return True
 
 
 def _render_table(quotation: Quotation) -> str:

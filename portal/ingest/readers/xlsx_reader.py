@@ -48,7 +48,7 @@ def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
 
 
 class _PartNotes:
-    """What openpyxl does not expose of a sheet: `merged` ranges, and `formulas` as columns by row."""
+    """Parts of a sheet that openpyxl hides: `merged` ranges, and `formulas` as columns by row."""
 
     def __init__(self) -> None:
         self.merged: list[str] = []

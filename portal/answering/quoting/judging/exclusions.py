@@ -25,6 +25,8 @@ _ASKS_OF_MAIL = re.compile(
 _MAIL_HEADER = re.compile(
     r"(?:from|to|cc|sent|date|发件人|收件人|抄送|发送时间|日期)[:：]", re.IGNORECASE
 )
+# "To: Ann <ann@nord.example>" does not say who Ann is.
+_ADDRESSES = re.compile(r"(?:from|to|cc|发件人|收件人|抄送)[:：][^\n]*@", re.IGNORECASE)
 
 
 def is_excluded(asked: Asked, context: str, text: str, *, is_foreign: bool) -> bool:
@@ -39,8 +41,12 @@ def is_excluded(asked: Asked, context: str, text: str, *, is_foreign: bool) -> b
         or _is_below_another_date(asked.dates, context, text)
         or _is_of_another_event(asked, said, is_foreign=is_foreign)
         or (asked.asks_denied and not says_denied(fold(said).text))
-        or (_SENT_AT.match(text) is not None and not _ASKS_OF_MAIL.search(asked.folded))
+        or (_is_of_mail(text) and not _ASKS_OF_MAIL.search(asked.folded))
     )
+
+
+def _is_of_mail(text: str) -> bool:
+    return (_SENT_AT.match(text) or _ADDRESSES.match(text)) is not None
 
 
 def is_mail_header(text: str) -> bool:

@@ -18,6 +18,7 @@ from portal.store.search.word_counts import Evidence, SearchableWords
 from portal.store.session import Session
 from portal.text.characters.folding import fold, in_script_of
 from portal.text.characters.normalise import normalise
+from portal.text.terms import lexicon
 from portal.text.terms.analyser import query_terms, tsquery_and, tsquery_or
 from portal.text.terms.spelling import (
     LONG_HAN_WORD,
@@ -114,7 +115,7 @@ def _corrected(
     chosen = {
         suspect: word
         for suspect, word in _chosen(searchable, candidates).items()
-        if likeness(suspect.word, word.word) >= threshold
+        if likeness(suspect.word, word.word) >= threshold and not _is_word(suspect)
     }
     if not chosen:
         return None
@@ -129,6 +130,12 @@ def _corrected(
             replaced.append((typed, new))
     corrected += parsed_text[done:]
     return Correction(corrected, query_terms(corrected), tuple(replaced))
+
+
+def _is_word(suspect: Suspect) -> bool:
+    """Return whether the dictionary has a word, which is then no slip: "sick leave" does not mean
+    "sink leave", although no document mentions it. Does not wait for the dictionary."""
+    return lexicon.is_loaded() and any(lexicon.translations(suspect.term.split()))
 
 
 def _unknown(searchable: SearchableWords, suspects: Sequence[Suspect]) -> list[Suspect]:

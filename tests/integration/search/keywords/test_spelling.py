@@ -11,6 +11,7 @@ from portal.domain.search import Correction
 from portal.services.documents import library as documents
 from portal.services.search.corrections import spelling
 from portal.store.search.word_counts import SearchableWords
+from portal.text.terms import lexicon
 from tests.conftest import Portal
 
 LIBRARY = {
@@ -81,6 +82,16 @@ KEPT = [
     "learn",
     "血液",
 ]
+
+
+def test_word_of_the_dictionary_is_not_taken_for_a_slip(library: Portal) -> None:
+    library.add("Clean the sink on leave. 2021年版手册。", name="kitchen.txt")
+    lexicon.load()
+    assert spelt(library, "sick leave") == "sick leave"
+    assert spelt(library, "sinck leave") == "sink leave"
+    assert spelt(library, "人工只能") == "人工智能"
+    library.execute("UPDATE documents SET deleted_at = now() WHERE title LIKE '员工%'")
+    assert spelt(library, "年假几天") == "年假几天"
 
 
 def test_misspelt_words_become_known_ones(library: Portal) -> None:

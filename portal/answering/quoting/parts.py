@@ -38,10 +38,15 @@ _POINTS_BACK = re.compile(
 _NAME = re.compile(r"(?<= )[A-Z][a-z]+")
 # 年会 and 周会 are meetings, though some are tagged as verbs.
 _MEETING = re.compile("[年季月周例晨晚组班部大]会")
-# "And how many days?"
-_ONLY_COUNTS = re.compile(
+# "And how many days?", "how far in advance?", "who do I tell?"
+_ONLY_ASKS = re.compile(
     r"\s*(?:and\s+)?(?:for\s+)?how (?:many|much)"
-    r"(?: (?:days|hours|weeks|months|years|minutes|times|people|money|time)(?: fit(?: in)?)?)?\W*",
+    r"(?: (?:days|hours|weeks|months|years|minutes|times|people|money|time)(?: fit(?: in)?)?)?\W*"
+    r"|\s*(?:and\s+)?how (?:far|long|early|soon|much)(?: (?:in advance|ahead|before(?:hand)?|earlier))?"
+    r"(?: of time)?\W*"
+    r"|\s*(?:and\s+)?(?:from|to|by|until|since) (?:where|when|whom)\W*"
+    r"|\s*(?:and\s+)?whom? (?:do|should|must|can) (?:i|we|you) (?:tell|ask|call|ring|contact|inform)\W*"
+    r"|\s*(?:and\s+)?what(?:['’]s| is) the (?:number|extension|price|cost|fee|deadline|limit)\W*",
     re.IGNORECASE,
 )
 # 用的是什么数据库，哪个版本？
@@ -155,7 +160,7 @@ def needs_first_part(part: str) -> bool:
     is_named = back and back[0].lower() in {"he", "she"} and _NAME.search(part, 1, back.start())
     return (
         (back is not None and not is_named)
-        or _ONLY_COUNTS.fullmatch(part) is not None
+        or _ONLY_ASKS.fullmatch(part) is not None
         or _ONLY_WHICH.fullmatch(part) is not None
         or names_nothing(part)
     )

@@ -65,6 +65,12 @@ def test_parts_are_questions_of_their_own(question: str, parts: tuple[str, ...])
         ("体检几月份做，去哪家医院？", "体检，去哪家医院？"),
         ("离职要提前多久通知，要还什么东西？", "离职要提前，要还什么东西？"),
         ("Who gets paternity leave and how many days?", "gets paternity leave how many days?"),
+        (
+            "Who approves a trip to Canada, and how far in advance?",
+            "approves a trip to Canada how far in advance?",
+        ),
+        ("When do we leave for the bay and from where?", "leave for the bay from where?"),
+        ("How do I call in sick and what's the number?", "call in sick what's the number?"),
         ("年假有几天？如何报销住宿？", "如何报销住宿？"),
         ("导轨要花多少钱？下一次例会在哪儿开？", "下一次例会在哪儿开？"),
         (

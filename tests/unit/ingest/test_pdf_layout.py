@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from portal.domain.documents.structure import BlockKind
-from portal.ingest.formats.pages.page_layout import Line, paragraphs, words_of
+from portal.ingest.formats.pages.page_layout import Line, join, paragraphs, words_of
 from portal.ingest.formats.pages.pdf_headings import outlined_headings
 from portal.ingest.formats.pdf import page_lines
 from portal.text.layout.tables import table_rows
@@ -67,6 +67,21 @@ def test_other_words_of_the_document_decide_whether_a_hyphen_is_kept(
     ]
     (paragraph,) = paragraphs(page, words_of([page]))
     assert f"it is {joined} in the end" in paragraph.text
+
+
+@pytest.mark.parametrize(
+    ("lines", "joined"),
+    [
+        (["AQ6-", "20417"], "AQ6-20417"),
+        (["OR-300-", "552"], "OR-300-552"),
+        (["X2-", "B7"], "X2-B7"),
+        (["rooms 2-", "and 3"], "rooms 2- and 3"),
+        (["rooms 2-", "The last"], "rooms 2- The last"),
+        (["rooms 2 -", "3"], "rooms 2 - 3"),
+    ],
+)
+def test_code_that_is_divided_after_its_hyphen_is_whole(lines: list[str], joined: str) -> None:
+    assert join(lines) == joined
 
 
 def test_symbols_of_fonts_become_bullets_and_hyphens() -> None:

@@ -47,6 +47,8 @@ _LETTERS = "a-zA-ZÀ-ÖØ-öø-ɏͰ-ϿЀ-ӿ"
 _WORDS = re.compile(rf"(?<=[\s(“‘\"'])[{_LETTERS}]+(?:-[{_LETTERS}]+)*(?![-\x02{_LETTERS}])")
 _WORD_END = re.compile(rf"[{_LETTERS}-]+$")
 _WORD = re.compile(rf"[{_LETTERS}]+")
+# What follows the hyphen of a serial number: "AQ6-" and "20417", "X2-" and "B".
+_CODE = re.compile(r"\d|[A-Z](?![a-z])")
 _MAX_WORD = 60
 _MIN_WORD = 4  # Letters of each half of a compound; shorter ones are prefixes.
 
@@ -215,6 +217,8 @@ def _join_lines(before: str, after: str, words: frozenset[str]) -> str:
         divided = after[:1].islower() and before[-2:-1].islower()
         divided = divided and not _is_compound(before[-_MAX_WORD:-1].lower(), after.lower(), words)
         return before[:-1] + ("" if divided else "-") + after
+    if before.endswith("-") and before[-2:-1].isdigit() and _CODE.match(after):
+        return before + after
     if _WIDE.match(before[-1:]) or _WIDE.match(after):
         return before + after
     return f"{before} {after}"

@@ -79,8 +79,8 @@ def pdf_of_many_rules(path: Path) -> Path:
 
 
 def tagged_pdf(path: Path) -> Path:
-    """Write a table without rules that only PDF tags mark; each row has an item and a price, one of
-    them on two lines."""
+    """Write a table without rules that only PDF tags mark; each row has an item and a price, some
+    of them on two lines, or a dash."""
     pdf, page = _page_to_tag()
     table = pdf.make_indirect(
         pikepdf.Dictionary(Type=pikepdf.Name.StructElem, S=pikepdf.Name.Table)
@@ -92,6 +92,7 @@ def tagged_pdf(path: Path) -> Path:
             ("Item", "Price \\(euros\\)"),
             ("Single room", "80 euros|with breakfast"),
             ("Suite", "240 euros"),
+            ("Key AQ6-|20417", "-"),
         ]
     ):
         row = pdf.make_indirect(pikepdf.Dictionary(S=pikepdf.Name.TR, P=table))

@@ -48,6 +48,7 @@ def test_tagged_table_needs_no_rules(tmp_path: Path) -> None:
         ("Item", "Price (euros)"),
         ("Single room", "80 euros with breakfast"),
         ("Suite", "240 euros"),
+        ("Key AQ6-20417", "-"),
     ]
     assert extracted.text.startswith(
         "What a night costs is listed below.\n\nItem | Price (euros)\n"

@@ -20,6 +20,7 @@ _MIN_CELLS = 2  # In a row, and rows in a table; less is layout.
 _TOLERANCE = 1.0  # points
 # Of the height of a line: a full-width bracket is drawn on one side of its middle.
 _BESIDE_INK = 0.2
+_BESIDE_BASELINE = 0.1  # points: PDFium measures the ink and the baseline in different precisions.
 
 _Box = tuple[float, float, float, float]  # Left, top, right, bottom.
 _Boxes = dict[int, list[_Box]]
@@ -201,8 +202,10 @@ def _type(element: Any) -> str:
 
 
 def _boxes(page: Any) -> _Boxes:
-    """Return the boxes of the text objects of a page, by the marked content that they are in."""
+    """Return the boxes of the text objects of a page, by the marked content that they are in. They
+    reach to the baseline, which the ink of a dash does not."""
     boxes: _Boxes = {}
+    matrix = pdfium.FS_MATRIX()
     for index in range(min(pdfium.FPDFPage_CountObjects(page), _MAX_OBJECTS)):
         drawn = pdfium.FPDFPage_GetObject(page, index)
         number = pdfium.FPDFPageObj_GetMarkedContentID(drawn)
@@ -210,6 +213,9 @@ def _boxes(page: Any) -> _Boxes:
             continue
         left, bottom, right, top = (ctypes.c_float() for _ in range(4))
         if pdfium.FPDFPageObj_GetBounds(drawn, left, bottom, right, top):
-            box = (left.value, top.value, right.value, bottom.value)
+            pdfium.FPDFPageObj_GetMatrix(drawn, matrix)
+            low = min(bottom.value, matrix.f - _BESIDE_BASELINE)
+            high = max(top.value, matrix.f + _BESIDE_BASELINE)
+            box = (left.value, high, right.value, low)
             boxes.setdefault(number, []).append(box)
     return boxes

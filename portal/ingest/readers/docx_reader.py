@@ -57,6 +57,14 @@ _STYLES = "\n".join(
             f"p[style-name='{name}'] => pre:separator('\\n')"
             for name in ("HTML Preformatted", "Preformatted Text", "Source Code", "Code")
         ),
+        # Word's own styles for nested lists are lists of one level each, which are only indented.
+        *(
+            f"p[style-name='List {name} {depth}']:{kind}-list(1) => "
+            f"{'ul|ol > li > ' * (depth - 1)}{tag} > li:fresh"
+            for name in ("Bullet", "Number")
+            for depth in range(2, 6)
+            for kind, tag in (("unordered", "ul"), ("ordered", "ol"))
+        ),
         "comment-reference => sup",
     ]
 )

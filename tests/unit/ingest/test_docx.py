@@ -81,6 +81,45 @@ def test_interrupted_list_continues_its_numbers(tmp_path: Path) -> None:
     )
 
 
+def _parts_of_list_styles(*names: str) -> dict[str, str]:
+    """Return the parts that define these styles of Word, each as a list of one level."""
+    styles = numbering = ""
+    for number, name in enumerate(names):
+        style = name.replace(" ", "")
+        kind = "bullet" if "Bullet" in name else "decimal"
+        styles += (
+            f'<w:style w:type="paragraph" w:styleId="{style}"><w:name w:val="{name}"/></w:style>'
+        )
+        numbering += (
+            f'<w:abstractNum w:abstractNumId="{number}"><w:lvl w:ilvl="0">'
+            f'<w:numFmt w:val="{kind}"/><w:pStyle w:val="{style}"/></w:lvl></w:abstractNum>'
+        )
+    return {
+        "word/styles.xml": f'<w:styles xmlns:w="{office.MAIN}">{styles}</w:styles>',
+        "word/numbering.xml": f'<w:numbering xmlns:w="{office.MAIN}">{numbering}</w:numbering>',
+    }
+
+
+def test_styles_of_nested_lists_nest_their_items(tmp_path: Path) -> None:
+    names = ["List Number", "List Number 2", "List Bullet 2", "List Bullet 3"]
+    body = "".join([
+        office.paragraph("Close the vents", style="ListNumber"),
+        office.paragraph("Switch off", style="ListNumber"),
+        office.paragraph("the pumps", style="ListNumber2"),
+        office.paragraph("the lamps", style="ListNumber2"),
+        office.paragraph("Sign", style="ListNumber"),
+        office.paragraph("the sheet", style="ListBullet2"),
+        office.paragraph("in ink", style="ListBullet3"),
+    ])  # fmt: skip
+    path = office.write_docx(tmp_path / "a.docx", body, parts=_parts_of_list_styles(*names))
+    extracted = read(path)
+    assert extracted.text == (
+        "1. Close the vents\n2. Switch off\n  1. the pumps\n  2. the lamps\n3. Sign\n"
+        "  - the sheet\n    - in ink"
+    )
+    assert [block.level for block in extracted.blocks] == [1, 1, 2, 2, 1, 2, 3]
+
+
 def test_deleted_and_empty_items_are_not_counted(tmp_path: Path) -> None:
     def item(text: str) -> str:
         return office.paragraph(text, level=0)

@@ -28,6 +28,7 @@ _CELL_BORDER = re.compile(r"(?<![^\S\n])[^\S\n]*(?:\s\||\|(?=\s)|\t)")
 _TABLE_RULE = re.compile(r"[\s|+:=-]*(?:-\|-|-\+-|\|\s*:?-)[\s|+:=-]*")
 _ENDS_STATEMENT = re.compile(r"[。！？；｡….!?;][”’」』）》】〉〕\"')\]]*$")
 _ASKS = re.compile(r"[?？][”’」』\"')]*$")
+_QUOTED = ">"  # E-mails keep this before a question that they quote.
 # A line that says nothing without what is below it: "Opening hours:", "The profile can", 包括.
 _INTRODUCES = re.compile(
     r"[:：]\Z|(?:包括|包含|分为|如下|可以|需要|必须|不得)\Z"
@@ -216,7 +217,8 @@ class _Reader:
             _CELL_BORDER.search(line.text) or _TABLE_RULE.fullmatch(line.text)
         ):
             return "table"
-        if _ASKS.search(line.text) and (self._is_above_text(place) or _is_one_sentence(line.text)):
+        asks = _ASKS.search(line.text) and not line.text.startswith(_QUOTED)
+        if asks and (self._is_above_text(place) or _is_one_sentence(line.text)):
             return "heading"
         # Below a marked title, sections may be marked by their number only: 二、住宿.
         is_unmarked = not self._source.heading_starts or re.match(_HAN_CHAPTER, line.text)
@@ -373,7 +375,9 @@ class _Reader:
             elif sentence.endswith((":", "：")) and end == lines[-1].end:
                 self._introduction = None  # "Bob wrote:" says nothing, and introduces nothing.
             elif _ASKS.search(sentence):
-                self._heading, self._introduction = sentence, None
+                # The lines below a question that an e-mail quotes are not its answer.
+                if not sentence.startswith(_QUOTED):
+                    self._heading, self._introduction = sentence, None
             else:
                 yield Statement(start, end, self._context(), heading=self._heading)
                 if following == "table" and _NAMES_TABLE.search(sentence):

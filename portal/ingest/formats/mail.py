@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from html import escape
+from itertools import groupby
 from typing import Any
 
 from portal.domain.documents import ExtractedText
 from portal.errors import N_
 from portal.ingest.formats.html import read_html
+from portal.ingest.formats.pages.page_layout import join
 from portal.ingest.formats.texts.spaced_tables import find_tables
 from portal.ingest.limits import FileToRead
 from portal.ingest.reader_process import read_records
+from portal.text.layout.sentences import LIST_ITEM, each_sentence
 
 EXTRACTOR = "email"
 
 _QUOTED = re.compile(r"^(?:> ?)+")
+_ASKS = re.compile(r"[?？][”’」』\"')]*$")
 ATTACHMENTS_LEFT_OUT = N_("attachments were skipped")
 
 
@@ -45,29 +49,48 @@ def _mail(record: dict[str, Any], level: int) -> str:
     # Before the text, because a page may end without closing its elements.
     attached = f"<p>Attachments: {', '.join(names)}</p>" if names else ""
     body = "".join(
-        text if kind == "text/html" else "".join(map(_html, _blocks(text)))
+        text if kind == "text/html" else "".join(_html(*block) for block in _blocks(text))
         for kind, text in record["bodies"]
     )
     return f"{heading}<p>{head}</p>{attached}<div>{body}</div>"
 
 
-def _html(block: str) -> str:
+def _html(block: str, is_quoted: bool) -> str:
     """Return a paragraph as HTML, with the table that its lines may draw."""
     lines = block.split("\n")
     html, done = "", 0
+    write = _quotation if is_quoted else _paragraph
     for first, end, rows in find_tables(lines):
         cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
         table = "".join(f"<tr>{row}</tr>" for row in cells)
-        html += f"{_paragraph(lines[done:first])}<table>{table}</table>"
+        html += f"{write(lines[done:first])}<table>{table}</table>"
         done = end
-    return html + _paragraph(lines[done:])
+    return html + write(lines[done:])
 
 
 def _paragraph(lines: Sequence[str]) -> str:
     return f"<p>{'<br>'.join(map(escape, lines))}</p>"
 
 
-def _blocks(text: str) -> list[str]:
-    """Return the paragraphs of a text, without the marks of lines that are quoted."""
-    lines = "\n".join(_QUOTED.sub("", line).rstrip() for line in text.splitlines())
-    return [block.strip("\n") for block in lines.split("\n\n") if block.strip()]
+def _quotation(lines: Sequence[str]) -> str:
+    """Return a quoted paragraph as HTML, in which each question stands alone and keeps a mark: what
+    follows is not its answer, as it is in a list of questions."""
+    text = "\n".join(lines)
+    html, done = "", 0
+    for start, end in each_sentence(text):
+        sentence = text[start:end]
+        if _ASKS.search(sentence) and not LIST_ITEM.match(sentence):
+            html += _paragraph(text[done:start].strip().splitlines())
+            html += _paragraph([f"> {join(sentence.splitlines())}"])
+            done = end
+    return html + _paragraph(text[done:].strip().splitlines())
+
+
+def _blocks(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the paragraphs of a text, without the marks of lines that are quoted, and whether they
+    are quoted."""
+    for is_quoted, group in groupby(text.splitlines(), lambda line: line.startswith(">")):
+        lines = "\n".join(_QUOTED.sub("", line).rstrip() for line in group)
+        for block in lines.split("\n\n"):
+            if block.strip():
+                yield block.strip("\n"), is_quoted

@@ -131,6 +131,22 @@ def test_quoted_lines_of_a_mail_are_read_without_their_marks(tmp_path: Path) -> 
     )
 
 
+def test_quoted_questions_of_a_mail_stand_alone_with_a_mark(tmp_path: Path) -> None:
+    path = tmp_path / "a.eml"
+    path.write_text(
+        "Subject: RE: Vans\nFrom: a@example.com\n\nAnn wrote:\n"
+        "> I am new here. When do we leave for the bay in the morning and who is\n"
+        "> driving? I can not.\n"
+        "> 钥匙能拿到吗？\n> - Is it far?\nWe leave at 7. Is that fine?\n",
+        encoding="utf-8",
+    )
+    assert read(path, MediaType.EML).text.endswith(
+        "\n\nAnn wrote:\n\nI am new here.\n\n"
+        "> When do we leave for the bay in the morning and who is driving?\n\nI can not.\n\n"
+        "> 钥匙能拿到吗？\n\n- Is it far?\n\nWe leave at 7. Is that fine?"
+    )
+
+
 def _write_mixed(path: Path, *parts: str) -> Path:
     """Write an e-mail of several parts, each given as its headers and its content."""
     head = "Subject: FW: Roof\nFrom: a@x.org\nContent-Type: multipart/mixed; boundary=b\n\n"

@@ -207,6 +207,16 @@ def test_item_that_asks_is_the_heading_of_its_answer() -> None:
     assert [each.context for each in found] == ["May I bring my dog?", "Where can I park?"]
 
 
+def test_question_that_a_mail_quotes_is_no_heading_and_no_statement() -> None:
+    text = "Vans\n\n> Who drives?\n\n> Can Ann come? I hope so.\n\nI drive.\n\nMay I smoke?\nNo."
+    found = statements(source(1, text, heading="Vans", heading_starts=frozenset({0})))
+    assert [(text[each.start : each.end], each.context) for each in found] == [
+        ("I hope so.", "Vans"),
+        ("I drive.", "Vans"),
+        ("No.", "Vans\nMay I smoke?"),
+    ]
+
+
 def test_items_that_only_ask_are_statements() -> None:
     text = "Before you leave, check:\n- Is the heating off?\n- Is the alarm on?\n- Lock the door."
     items = text.split("\n")[1:]

@@ -42,10 +42,11 @@ _MEETING = re.compile("[年季月周例晨晚组班部大]会")
 _ONLY_ASKS = re.compile(
     r"\s*(?:and\s+)?(?:for\s+)?how (?:many|much)"
     r"(?: (?:days|hours|weeks|months|years|minutes|times|people|money|time)(?: fit(?: in)?)?)?\W*"
-    r"|\s*(?:and\s+)?how (?:far|long|early|soon|much)(?: (?:in advance|ahead|before(?:hand)?|earlier))?"
-    r"(?: of time)?\W*"
+    r"|\s*(?:and\s+)?how (?:far|long|early|soon|much)"
+    r"(?: (?:in advance|ahead|before(?:hand)?|earlier))?(?: of time)?\W*"
     r"|\s*(?:and\s+)?(?:from|to|by|until|since) (?:where|when|whom)\W*"
-    r"|\s*(?:and\s+)?whom? (?:do|should|must|can) (?:i|we|you) (?:tell|ask|call|ring|contact|inform)\W*"
+    r"|\s*(?:and\s+)?whom? (?:do|should|must|can) (?:i|we|you)"
+    r" (?:tell|ask|call|ring|contact|inform)\W*"
     r"|\s*(?:and\s+)?what(?:['’]s| is) the (?:number|extension|price|cost|fee|deadline|limit)\W*",
     re.IGNORECASE,
 )

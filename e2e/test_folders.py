@@ -257,6 +257,18 @@ def test_rare_filters_open_by_keyboard_and_apply_at_once(portal: LightPortal) ->
     expect(plain.get_by_label("Owner")).to_be_visible()
 
 
+@pytest.mark.parametrize("has_scripts", [True, False])
+def test_phones_show_all_filters_after_more_filters(portal: LightPortal, has_scripts: bool) -> None:
+    size = {"width": 390, "height": 844}
+    page = portal.open_window(viewport=size, java_script_enabled=has_scripts).page
+    page.goto("/documents")
+    expect(page.get_by_label("Status")).to_be_hidden()
+    page.get_by_role("button", name="More filters").click()
+    expect(page.get_by_label("Visibility")).to_be_visible()
+    expect(page.get_by_label("Status")).to_be_visible()
+    expect(page.get_by_label("Type", exact=True)).to_be_visible()
+
+
 def test_rows_are_selected_by_click_shift_click_and_select_all(portal: LightPortal) -> None:
     page = portal.open_window().page
     open_folder(page, "Shelf")

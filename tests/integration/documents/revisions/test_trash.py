@@ -53,7 +53,7 @@ def test_trash_is_purged_after_its_days_and_says_when(
     assert "Documents are permanently deleted after 30 days." in page
     asked = client.get(f"/documents/{kept.id}/delete", headers=headers).text
     assert "Documents are permanently deleted after 30 days." in asked
-    assert page.count('data-testid="purged-on">Permanently deleted on <time') == 2
+    assert page.count('data-testid="purged-on">Will be permanently deleted on <time') == 2
     assert "Show more" not in page
     # The trash is listed newest first, in pages.
     monkeypatch.setattr(trash_pages, "PAGE_SIZE", 1)

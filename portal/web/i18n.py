@@ -73,8 +73,13 @@ def sentence_gap() -> str:
     return " " if language() == "en" else ""
 
 
+def is_timezone_known() -> bool:
+    """Tell whether times are shown in the browser's zone; before its first page they are in UTC."""
+    return _timezone() is not None
+
+
 def _timezone() -> str | None:
-    """Return the browser's time zone from its cookie, else UTC."""
+    """Return the browser's time zone from its cookie; None stands for UTC."""
     name = request.cookies.get(TIMEZONE_COOKIE, "")
     try:
         get_timezone(name)

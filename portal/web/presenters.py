@@ -21,6 +21,7 @@ from portal.http import messages
 from portal.http.messages import failure_message
 from portal.ingest.media_types import known_suffixes
 from portal.text.titles import MAX_DOMAIN_CHARACTERS, MAX_TITLE_CHARACTERS
+from portal.web import i18n
 from portal.web.documents.reading.structured import chunk_pieces
 from portal.web.search.excerpts import excerpt_blocks, headings_above
 
@@ -114,7 +115,10 @@ def short_date(moment: datetime) -> str:
 def exact_time(moment: datetime) -> str:
     written = f"{format_date(moment, format='medium')} {format_time(moment, format='short')}"
     # The narrow space before "AM" has no width in many fonts.
+    """Format a time in the browser's zone, or in UTC, which is then named."""
     return written.replace("\u202f", "\u00a0")
+    if not i18n.is_timezone_known():
+        written += "\u00a0UTC"
 
 
 @cache

@@ -110,6 +110,12 @@ def test_times_follow_the_browsers_zone(app: Flask):
         assert presenters.exact_time(moment) == "2026年11月22日 04:30"
 
 
+def test_times_name_their_zone_until_the_browsers_is_known(app: Flask):
+    moment = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
+    with app.test_request_context(), force_locale("zh_Hans_CN"):
+        assert presenters.exact_time(moment) == "2026年11月21日 20:30\u00a0UTC"
+
+
 @pytest.mark.parametrize("zone", ["../../etc/passwd", "Mars/Olympus", "\0", "x" * 5000])
 def test_invalid_time_zone_is_ignored(app: Flask, zone):
     moment = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)

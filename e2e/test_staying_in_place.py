@@ -139,6 +139,12 @@ def test_rows_stay_where_they_are_while_documents_are_read(
         expect(in_column).to_have_text(["Ready" if language == "en" else "已就绪"] * 2)
         expect(words).to_have_count(2)
         assert rows.evaluate_all(tops) == places
+        # It stays under a pointer that may be about to press, and closes afterwards.
+        rows.first.hover()
+        line = page.locator(".document-work").first
+        assert line.evaluate("it => it.getAnimations()[0].playState") == "paused"
+        page.mouse.move(0, 0)
+        expect(line).to_be_hidden()
         # After a reload, the list no longer has a line for the work that was done.
         page.reload()
         expect(page.locator(".document-work")).to_have_count(0)

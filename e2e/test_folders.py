@@ -235,6 +235,14 @@ def test_name_of_a_new_folder_survives_a_change_of_language(portal: LightPortal)
     expect(page.get_by_label("Folder name")).to_have_value("")
 
 
+def test_account_name_is_not_cut_off_in_the_header(portal: LightPortal) -> None:
+    page = portal.open_window().page
+    page.goto("/documents")
+    label = page.locator(".menu-label")
+    expect(label).to_have_text("admin")
+    assert label.evaluate("it => it.scrollHeight <= it.clientHeight")
+
+
 def test_rare_filters_open_by_keyboard_and_apply_at_once(portal: LightPortal) -> None:
     page = portal.open_window().page
     page.goto("/documents?q=item")

@@ -277,6 +277,15 @@ def test_phones_show_all_filters_after_more_filters(portal: LightPortal, has_scr
     expect(page.get_by_label("Type", exact=True)).to_be_visible()
 
 
+def test_columns_of_the_list_align_in_rows_without_delete(portal: LightPortal) -> None:
+    page = portal.open_window(user="eve").page
+    page.goto("/documents")
+    expect(page.get_by_test_id("delete-document")).to_have_count(1)
+    edges = "found => [...new Set(found.map(it => Math.round(it.getBoundingClientRect().left)))]"
+    for name in ("document-status", "ask-about-row"):
+        assert len(rows_of(page).get_by_test_id(name).evaluate_all(edges)) == 1, name
+
+
 def test_rows_are_selected_by_click_shift_click_and_select_all(portal: LightPortal) -> None:
     page = portal.open_window().page
     open_folder(page, "Shelf")

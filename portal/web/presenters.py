@@ -27,6 +27,8 @@ from portal.web.search.excerpts import excerpt_blocks, headings_above
 
 HIGH_CONFIDENCE = 0.75
 MEDIUM_CONFIDENCE = 0.5
+MAX_UNBROKEN_CELL = 20
+MIN_LONG_CELL = 40
 UNITS = ("B", "KB", "MB", "GB")
 
 STATUS_WORDS = {
@@ -113,12 +115,23 @@ def short_date(moment: datetime) -> str:
 
 
 def exact_time(moment: datetime) -> str:
-    written = f"{format_date(moment, format='medium')} {format_time(moment, format='short')}"
-    # The narrow space before "AM" has no width in many fonts.
     """Format a time in the browser's zone, or in UTC, which is then named."""
-    return written.replace("\u202f", "\u00a0")
+    written = f"{format_date(moment, format='medium')} {format_time(moment, format='short')}"
     if not i18n.is_timezone_known():
         written += "\u00a0UTC"
+    # The narrow space before "AM" has no width in many fonts.
+    return written.replace("\u202f", "\u00a0")
+
+
+def cell_class(text: str) -> str:
+    """Return the class of a table's cell with `text`: `is-short`, never broken, `is-long`, never
+    squeezed to a word a line, or none."""
+    text = text.strip()
+    # Codes, dates, times and numbers of telephones break at their hyphens and spaces otherwise.
+    is_short = len(text) <= MAX_UNBROKEN_CELL and text.isascii()
+    if is_short and (" " not in text or not any(map(str.isalpha, text))):
+        return "is-short"
+    return "is-long" if len(text) >= MIN_LONG_CELL else ""
 
 
 @cache
@@ -142,6 +155,7 @@ def init_app(app: Flask) -> None:
         file_size=file_size,
         short_date=short_date,
         exact_time=exact_time,
+        cell_class=cell_class,
         confidence_level=confidence_level,
         percent=percent,
         failure_message=failure_message,

@@ -11,6 +11,7 @@ import re
 import secrets
 from collections.abc import Callable, Collection, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import nh3
@@ -25,12 +26,14 @@ from markupsafe import Markup
 from portal.answering.markdown import answer_parser
 from portal.answering.marker_syntax import SHOWN
 from portal.domain.answering import SentenceSupport
+from portal.web.presenters import cell_class
 
 _TAGS = {
     *("p", "br", "hr", "em", "strong", "s", "code", "pre", "blockquote", "ul", "ol", "li"),
     *("h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td", "span"),
 }
 _UNSUPPORTED = "unsupported"
+_CELL_CLASSES = {"is-short", "is-long"}
 # If too wide, these scroll sideways, so the keyboard must be able to reach them.
 _SCROLLING = re.compile("<(table|pre)>")
 _FENCE_OR_TABLE = re.compile(r"^[ \t]*(?:```|~~~|\|)", re.MULTILINE)
@@ -66,7 +69,7 @@ def to_html(
         html,
         tags=_TAGS,
         attributes={"ol": {"start"}},
-        allowed_classes={"span": {_UNSUPPORTED}},
+        allowed_classes={"span": {_UNSUPPORTED}, "th": _CELL_CLASSES, "td": _CELL_CLASSES},
         link_rel=None,
     )
     place = re.compile(f"{_OPEN}{secret}(?:m(\\d+)|(f)){_CLOSE}")
@@ -101,6 +104,7 @@ def _parser() -> MarkdownIt:
     parser.inline.ruler.before("text", "marker", _read_marker)
     parser.core.ruler.push("support", _mark_unsupported)
     parser.core.ruler.push("headings", _lower_headings)
+    parser.core.ruler.push("cells", _classify_cells)
     parser.add_render_rule("place", _place)
     parser.add_render_rule("unsupported", _wrap)
     return parser
@@ -149,6 +153,16 @@ def _lower_headings(state: StateCore) -> None:
         if token.type in {"heading_open", "heading_close"}:
             level = min(int(token.tag[1:]) + _FIRST_LEVEL - 1, _LAST_LEVEL)
             token.tag = f"h{level}"
+
+
+def _classify_cells(state: StateCore) -> None:
+    for cell, inline in pairwise(state.tokens):
+        if cell.type not in {"th_open", "td_open"}:
+            continue
+        children = inline.children or []
+        words = "".join(child.content for child in children if child.type != "place")
+        if words and (name := cell_class(words)):
+            cell.attrSet("class", name)
 
 
 def _place(

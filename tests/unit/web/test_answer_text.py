@@ -68,7 +68,9 @@ def test_remote_content_and_tags_in_the_text_are_never_rendered(content: str) ->
     html = render(content)
     tags = {tag.split()[0] for tag in re.findall(r"<([a-z][^>]*)>", html)}
     assert tags <= {"p", "br", "a", "pre", "code", "table", "thead", "tbody", "tr", "th", "td"}
-    assert set(re.findall(r"<[a-z0-9]+ ([^>]*)>", html)) <= {'class="marker"', 'tabindex="0"'}
+    assert set(re.findall(r"<[a-z0-9]+ ([^>]*)>", html)) <= {
+        *('class="marker"', 'class="is-short"', 'tabindex="0"')
+    }
 
 
 def test_tables_and_code_that_scroll_are_reachable_by_keyboard() -> None:
@@ -77,11 +79,19 @@ def test_tables_and_code_that_scroll_are_reachable_by_keyboard() -> None:
     assert "&lt;table&gt;" in render("`<table>`")
 
 
+def test_dates_and_codes_in_tables_are_never_broken_and_sentences_never_squeezed() -> None:
+    sentence = "Moved to the cold room after the second calibration."
+    html = render(f"| Due | Remark |\n|---|---|\n| **2027-05-31** [1] | {sentence} |\n| A 1 | |")
+    assert 'class="is-short"><strong>2027-05-31</strong>' in html
+    assert f'<td class="is-long">{sentence}</td>' in html
+    assert "<td>A 1</td>" in html
+
+
 @given(st.text(alphabet="[]()!<>`*_#|-\n 1ab\"'‹›:/=\\", max_size=60))
 def test_answer_html_has_only_our_attributes(content: str) -> None:
     html = render(content)
     assert set(re.findall(r"<[a-z0-9]+ ([^>]*)>", html)) <= {
-        *('class="marker"', 'start="1"', 'tabindex="0"')
+        *('class="marker"', 'class="is-short"', 'class="is-long"', 'start="1"', 'tabindex="0"')
     }
 
 

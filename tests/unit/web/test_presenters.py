@@ -116,6 +116,22 @@ def test_times_name_their_zone_until_the_browsers_is_known(app: Flask):
         assert presenters.exact_time(moment) == "2026年11月21日 20:30\u00a0UTC"
 
 
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("2027-05-31", "is-short"),
+        ("2027-05-31 09:00", "is-short"),
+        ("HL-2026-0034-B", "is-short"),
+        ("Cold room", ""),
+        ("冷藏室", ""),
+        ("", "is-short"),
+        ("Moved to the cold room after the second calibration.", "is-long"),
+    ],
+)
+def test_cells_with_dates_codes_and_sentences_have_a_class(words: str, name: str):
+    assert presenters.cell_class(words) == name
+
+
 @pytest.mark.parametrize("zone", ["../../etc/passwd", "Mars/Olympus", "\0", "x" * 5000])
 def test_invalid_time_zone_is_ignored(app: Flask, zone):
     moment = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)

@@ -126,8 +126,13 @@ def test_replaced_document_opens_at_the_words_that_were_cited(
     message = chat.messages(address)[1]
     panel = chat.get(f"{address}?sources={message.id}")
     assert "The document has changed" in text_of(panel)
+    # In the head of the pane, which stays in sight above the quoted words.
+    pane = chat.get(f"{address}?source={message.citations[0].id}").get_data(as_text=True)
+    head = pane.partition('class="side-content source-pane"')[2].partition("</header>")[0]
+    assert 'data-state="replaced"' in head
     path = f"/documents/{office.id}?citation={message.citations[0].id}"
     page = chat.get(path).get_data(as_text=True)
+    assert 'class="earlier-text"' in page
     assert re.findall(r'<mark id="quote"[^>]*>([^<]*)', page) == [message.citations[0].excerpt]
     assert "It never closes now." in page
     assert 'data-testid="replaced-notice"' in page

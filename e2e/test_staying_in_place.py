@@ -140,11 +140,13 @@ def test_rows_stay_where_they_are_while_documents_are_read(
         expect(words).to_have_count(2)
         assert rows.evaluate_all(tops) == places
         # It stays under a pointer that may be about to press, and closes afterwards.
+        # On the smallest phones, "Delete" takes its place at once.
         rows.first.hover()
-        line = page.locator(".document-work").first
-        assert line.evaluate("it => it.getAnimations()[0].playState") == "paused"
+        if width > 320:
+            state = "document.querySelector('.document-work').getAnimations()[0]?.playState"
+            page.wait_for_function(f"() => {state} === 'paused'")
         page.mouse.move(0, 0)
-        expect(line).to_be_hidden()
+        expect(page.locator(".document-work").first).to_be_hidden()
         # After a reload, the list no longer has a line for the work that was done.
         page.reload()
         expect(page.locator(".document-work")).to_have_count(0)

@@ -334,7 +334,10 @@ class _Reader:
         start = introduction.start if introduction else None
         items: list[tuple[int, int]] = []
         for line in lines:
-            if items and not LIST_ITEM.match(line.text):
+            # Terms with their definitions are items without a marker.
+            block = self._block_at(line)
+            begins = LIST_ITEM.match(line.text) or (block is not None and block.start == line.start)
+            if items and not begins:
                 items[-1] = items[-1][0], line.end
             else:
                 items.append((line.start, line.end))

@@ -196,6 +196,13 @@ def blocks_of(text: str, items: Sequence[str]) -> tuple[Block, ...]:
     )
 
 
+def test_terms_below_a_list_are_statements_of_their_own() -> None:
+    items = "2. Seeds are sent on Mondays.", "Quarantine\n  Two weeks in room 4.", "Fees\n  None."
+    text = "1. Order by mail.\n2. Seeds are sent on Mondays.\n\n" + "\n".join(items[1:])
+    found = statements(source(1, text, blocks=blocks_of(text, ("1. Order by mail.", *items))))
+    assert [text[one.start : one.end] for one in found][1:] == list(items)
+
+
 def test_item_that_asks_is_the_heading_of_its_answer() -> None:
     items = "May I bring my dog?\n  Yes, on Fridays.", "Where can I park?\n  Behind the house."
     text = "\n".join(items)

@@ -33,6 +33,7 @@ from portal.ingest.limits import ExtractionLimits, FileToRead
 COUNTED = {
     "attributes": N_("attributes in one element"),
     "cells": N_("cells"),
+    "columns": N_("columns"),
     "depth": N_("levels of nesting"),
     "elements": N_("elements"),
     "lines": N_("lines"),

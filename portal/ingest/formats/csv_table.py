@@ -17,6 +17,8 @@ from portal.ingest.reader_process import COUNTED
 EXTRACTOR = "csv"
 
 MAX_CELLS = 2_000_000
+# As many as a sheet can have. The time to cut a table into chunks grows with rows times columns.
+MAX_COLUMNS = 16_384
 _DELIMITERS = ",;\t|"
 # Excel's own first line, "sep=;", which is not part of the table.
 _NAMED_DELIMITER = re.compile(r"sep=([^\w\"])", re.IGNORECASE)
@@ -33,6 +35,8 @@ def extract(file: FileToRead) -> ExtractedText:
     for record in _records(read.text, file.name):
         cell_count += len(record)
         character_count += sum(map(len, record))
+        if len(record) > MAX_COLUMNS:
+            raise TooMuchInOne(name=file.name, what=COUNTED["columns"], limit=MAX_COLUMNS)
         if cell_count > MAX_CELLS:
             raise TooMuchInOne(name=file.name, what=COUNTED["cells"], limit=MAX_CELLS)
         if character_count > max_characters:

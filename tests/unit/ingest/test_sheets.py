@@ -188,6 +188,17 @@ def test_too_many_cells_are_refused(tmp_path: Path) -> None:
         read(path)
 
 
+def test_too_many_columns_are_refused(tmp_path: Path) -> None:
+    for count in (16_384, 16_385):
+        header = ",".join(f"q{number}" for number in range(count))
+        path = files.write_text(tmp_path / f"{count}.csv", f"{header}\n1\n")
+        if count == 16_384:
+            assert len(cells(read(path))[0]) == count
+        else:
+            with pytest.raises(TooMuchInOne, match="16384 columns"):
+                read(path)
+
+
 def test_csv_files_have_an_encoding() -> None:
     assert MediaType.CSV.has_encoding
     assert not MediaType.XLSX.has_encoding

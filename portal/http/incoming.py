@@ -64,6 +64,21 @@ def form_visibility() -> Visibility:
         raise InvalidInput("visibility must be shared or private") from error
 
 
+def require_known_fields(*known: str) -> None:
+    """Raise InvalidInput for a parameter of the address, and for a field of the form that is
+    unknown or repeated: a misspelt `visibility` must not publish a document."""
+    form = request.form
+    unknown = sorted({name for name in form if name not in known} | {*request.args})
+    if unknown:
+        raise InvalidInput(
+            "unknown: %(names)s; the fields of the form are %(known)s",
+            names=", ".join(unknown),
+            known=", ".join(("file", *known)),
+        )
+    if repeated := [name for name in form if len(form.getlist(name)) > 1]:
+        raise InvalidInput("given more than once: %(names)s", names=", ".join(repeated))
+
+
 def store_once(
     action: Callable[[], Answer], files: Sequence[Upload], *values: str | None
 ) -> Answer:

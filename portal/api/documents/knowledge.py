@@ -19,7 +19,13 @@ from portal.domain.documents.jobs import Job
 from portal.domain.search import SearchHit, SearchRequest, Weights
 from portal.errors import N_, InvalidInput
 from portal.http import context
-from portal.http.incoming import form_target, form_visibility, sent_files, store_once
+from portal.http.incoming import (
+    form_target,
+    form_visibility,
+    require_known_fields,
+    sent_files,
+    store_once,
+)
 from portal.http.messages import missing_message, translated
 from portal.http.responses.downloads import as_download
 from portal.limits.bodies import accepts_files
@@ -155,6 +161,7 @@ def upload_documents() -> schemas.UploadResponse:
     shared, or private in a private folder.
     """
     files = sent_files(N_("send the document as multipart form data, in `file`"))
+    require_known_fields("title", "domain", "visibility", "folder_id", "path")
     title = request.form.get("title")
     if title and len(files) > 1:
         raise InvalidInput("a title goes with a single file")

@@ -131,6 +131,7 @@ UPLOAD_BODY = {
             "schema": {
                 "type": "object",
                 "required": ["file"],
+                "additionalProperties": False,
                 "properties": {
                     "file": {
                         "type": "array",

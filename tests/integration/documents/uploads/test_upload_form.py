@@ -52,6 +52,25 @@ def test_form_stores_valid_files_and_reports_the_outcome_of_each(small: Portal) 
     assert (few.status_code, few.location) == (303, "/documents")
 
 
+@pytest.mark.parametrize(
+    ("address", "fields", "named"),
+    [
+        (DOCUMENTS, {"visiblity": "private"}, "visiblity"),
+        (DOCUMENTS, {"Visibility": "private"}, "Visibility"),
+        (f"{DOCUMENTS}?visibility=private", {}, "visibility"),
+        (DOCUMENTS, {"visibility": ["private", "shared"]}, "visibility"),
+    ],
+)
+def test_misspelt_visibility_publishes_nothing(
+    portal: Portal, address: str, fields: dict[str, Any], named: str
+) -> None:
+    data = {"file": (io.BytesIO(b"salaries"), "salaries.txt"), **fields}
+    answer = portal.app().test_client().post(address, headers=portal.headers(), data=data)
+    assert answer.status_code == 422
+    assert named in answer.json["error"]["message"]
+    assert rows_of(portal, "documents") == 0
+
+
 def test_polled_list_adds_no_history_entry(client: FlaskClient, portal: Portal) -> None:
     headers = portal.headers() | {"HX-Request": "true", "HX-Target": "document-results"}
     filtered = client.get("/documents?q=a&status=", headers=headers)

@@ -98,16 +98,17 @@ def confirm(json_data: Confirmation) -> None:
     confirm_password(json_data.password)
 
 
-@blueprint.post("/revoke")
+@blueprint.post("/revoke", errors=(403,))
 @context.for_every_token
 def revoke_token(json_data: RevokeRequest) -> None:
     """End a session.
 
     Ends the token and all tokens from the same sign-in (RFC 7009). A token may end itself, whatever
-    its scopes.
+    its scopes. A session may also end the user's other tokens; a token that is invalid or another
+    user's is ignored.
     """
-    signed_in = context.signed_in()
+    signed_in = context.require_signed_in()
     if json_data.token:
-        tokens.revoke(context.services(), json_data.token)
-    elif signed_in is not None:
+        tokens.revoke(context.services(), signed_in, json_data.token)
+    else:
         sessions.sign_out(context.services(), signed_in)

@@ -240,7 +240,7 @@ def _record_ended(session: Session, actor: User, subject: User | UserRow, ended:
 
 def sign_out(services: Services, signed_in: SignedIn) -> None:
     """End the session that this token belongs to."""
-    tokens.end_family(services, signed_in.token_id, AuditEvent.SIGN_OUT)
+    tokens.end_family(services, signed_in.user, signed_in.token_id, AuditEvent.SIGN_OUT)
 
 
 def token_for(services: Services, user: User, *, ttl_s: int) -> str:

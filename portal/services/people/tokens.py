@@ -24,7 +24,7 @@ from portal.domain.people import (
     TokenPair,
     User,
 )
-from portal.errors import InvalidToken
+from portal.errors import InvalidToken, NeedsSession
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.people import second_factors
@@ -249,34 +249,45 @@ def refresh(services: Services, refresh_token: str) -> TokenPair:
 
 
 def end_family(
-    services: Services, token_id: UUID, event: AuditEvent = AuditEvent.SESSION_ENDED
+    services: Services,
+    user: User,
+    token_id: UUID,
+    event: AuditEvent = AuditEvent.SESSION_ENDED,
 ) -> None:
-    """End a token and all that came from the same sign-in. `event` goes into the audit log, except
-    for a personal token."""
+    """End a user's token and all that came from the same sign-in. `event` goes into the audit log,
+    except for a personal token."""
     with services.database.begin() as session:
         row = token_store.find_token(session, token_id)
-        if row is None or row.revoked_at is not None:
+        if row is None or row.user_id != user.id or row.revoked_at is not None:
             return
         token_store.end_family(session, row.family_id)
         is_personal = row.kind == TokenKind.PERSONAL
         audit.record(
             session,
             AuditEvent.TOKEN_REVOKED if is_personal else event,
-            account_store.get_user(session, row.user_id),
+            user,
             Subject(SubjectKind.TOKEN, row.id, row.name)
             if is_personal
             else Subject(SubjectKind.SESSION, row.family_id),
         )
 
 
-def revoke(services: Services, token: str) -> None:
-    """End a token and its family; do nothing for one that is not valid here (RFC 7009). A token of
-    the outside issuer ends only in this portal."""
+def revoke(services: Services, caller: SignedIn, token: str) -> None:
+    """End one of the caller's tokens and its family; do nothing for one that is not valid here or
+    another user's (RFC 7009). A token of the outside issuer ends only in this portal. Raises
+    NeedsSession if the caller has no session and names another token than its own."""
+    token_id = _find_id(services, token)
+    if caller.token_kind is not TokenKind.ACCESS and token_id != caller.token_id:
+        raise NeedsSession
+    if token_id is not None:
+        end_family(services, caller.user, token_id)
+
+
+def _find_id(services: Services, token: str) -> UUID | None:
     try:
         if outside_tokens.is_outside(services, token):
-            token_id = _authenticate_outside(services, token).token_id
-        else:
-            token_id = read_claims(services, token, kinds=set(TokenKind))["jti"]
+            return _authenticate_outside(services, token).token_id
+        token_id: UUID = read_claims(services, token, kinds=set(TokenKind))["jti"]
     except InvalidToken:
-        return
-    end_family(services, token_id)
+        return None
+    return token_id

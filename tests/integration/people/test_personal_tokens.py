@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
+from sqlalchemy import select
 from werkzeug.test import TestResponse
 
 from portal.domain.documents import Visibility
 from portal.domain.people import Scope, User
 from portal.services.people import accounts, sessions
+from portal.store.models import AuditRow
 from tests.conftest import PASSWORD, Portal
 
 TOKENS = "/api/auth/tokens"
@@ -143,6 +145,39 @@ def test_every_token_may_revoke_itself(portal: Portal, client: FlaskClient, scop
     headers = personal(portal, scope)
     assert client.post("/api/auth/revoke", json={}, headers=headers).status_code == 204
     assert client.get(DOCUMENTS, headers=headers).status_code == 401
+
+
+def test_personal_token_revokes_only_itself(portal: Portal, client: FlaskClient) -> None:
+    headers, session = personal(portal, Scope.ADMIN), portal.headers()
+    itself = {"token": headers["Authorization"].removeprefix("Bearer ")}
+    for other in (
+        session,
+        personal(portal, Scope.READ),
+        personal(portal, Scope.READ, portal.user("eve")),
+    ):
+        body = {"token": other["Authorization"].removeprefix("Bearer ")}
+        refused = client.post("/api/auth/revoke", json=body, headers=headers)
+        assert (refused.status_code, code(refused)) == (403, "needs_session")
+        assert client.get(DOCUMENTS, headers=other).status_code == 200
+    unknown = client.post("/api/auth/revoke", json={"token": "unknown"}, headers=headers)
+    assert (unknown.status_code, code(unknown)) == (403, "needs_session")
+    assert client.post("/api/auth/revoke", json=itself, headers=headers).status_code == 204
+    assert client.get(DOCUMENTS, headers=headers).status_code == 401
+
+
+def test_session_revokes_only_tokens_of_its_user(portal: Portal, client: FlaskClient) -> None:
+    ada, eve = portal.user("ada"), portal.user("eve")
+    theirs = (portal.headers(ada), personal(portal, Scope.READ, ada))
+    for caller, status in ((eve, 200), (ada, 401)):
+        for headers in theirs:
+            body = {"token": headers["Authorization"].removeprefix("Bearer ")}
+            answer = client.post("/api/auth/revoke", json=body, headers=portal.headers(caller))
+            assert answer.status_code == 204
+            assert client.get(DOCUMENTS, headers=headers).status_code == status
+    with portal.services.database.begin() as session:
+        log = session.execute(select(AuditRow.event, AuditRow.actor_name)).all()
+    ended = {tuple(row) for row in log if row.event in ("session_ended", "token_revoked")}
+    assert ended == {("session_ended", "ada"), ("token_revoked", "ada")}
 
 
 def test_user_cannot_see_or_revoke_tokens_of_another(portal: Portal, client: FlaskClient) -> None:

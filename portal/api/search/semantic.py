@@ -68,7 +68,7 @@ class SemanticResultModel(ResponseModel):
     )
     metadata: dict[str, Any] = Field(
         description="`title`, `content_type`, `page`, `heading`, `chunk_index`, the "
-        "metadata given by a program, and `similarity`; for a hybrid search "
+        "metadata given by a program under other names, and `similarity`; for a hybrid search "
         "also `rrf_score`, `dense_rank` and `sparse_rank`",
         examples=[{"title": "员工手册", "content_type": "text/markdown", "similarity": 0.87}],
     )

@@ -94,7 +94,7 @@ def load_chunks(
 
 @dataclass(frozen=True, slots=True)
 class WholeChunk:
-    """A chunk with its metadata: the portal's, and what a program added."""
+    """A chunk with its metadata: the portal's, and what a program added under other names."""
 
     id: UUID
     document_id: UUID
@@ -102,11 +102,14 @@ class WholeChunk:
     metadata: dict[str, Any]
 
 
+# What a search says of its hits: metadata that a program stored must not look like it.
+_OF_SEARCHES = "'{similarity,rrf_score,dense_rank,sparse_rank}'"
 _WHOLE_CHUNKS = text(
     f"""
-    SELECT c.id, c.document_id, c.content, jsonb_build_object(
+    SELECT c.id, c.document_id, c.content,
+           (c.metadata - CAST({_OF_SEARCHES} AS text[])) || jsonb_build_object(
                'title', d.title, 'content_type', {CONTENT_TYPE}, 'page', c.page,
-               'heading', c.heading, 'chunk_index', c.chunk_index) || c.metadata AS metadata
+               'heading', c.heading, 'chunk_index', c.chunk_index) AS metadata
     FROM document_chunks c
     JOIN documents d ON d.current_job_id = c.job_id {SELECTION_JOINS}
     WHERE c.id = ANY(:chunk_ids) AND {SELECTION_WHERE}

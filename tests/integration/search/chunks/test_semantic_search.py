@@ -286,6 +286,29 @@ def test_6_4_content_type_narrows_both_legs(
     assert ask(portal, content_type="video/mp4")["results"] == []
 
 
+@pytest.mark.parametrize("switch", ["yes", "no"])
+def test_metadata_of_a_program_does_not_replace_the_portals(
+    make_portal: Callable[..., Portal], switch: str
+) -> None:
+    portal = make_portal(use_hybrid_search=switch)
+    job_id = of(portal, "office").job_id
+    assert job_id is not None
+    spoof = {"title": "SPOOF", "page": 5, "heading": "H", "chunk_index": -7, "similarity": 3}
+    ranks = {"rrf_score": 3, "dense_rank": -1, "sparse_rank": -1}
+    added = NewChunk("Leave of a zebra.", metadata=spoof | ranks | {"colour": "red"})
+    chunks.add_chunks(portal.services, portal.admin, job_id, [added])
+    found = ask(portal, "Leave of a zebra.")["results"][0]
+    assert found["content"] == "Leave of a zebra."
+    metadata = found["metadata"]
+    assert (metadata["title"], metadata["chunk_index"], metadata["colour"]) == ("office", 1, "red")
+    assert (metadata["page"], metadata["heading"]) == (None, None)
+    assert metadata["similarity"] == found["similarity"]
+    if switch == "yes":
+        assert 0 < metadata["rrf_score"] < 1
+    else:
+        assert not ranks.keys() & metadata.keys()
+
+
 def of(portal: Portal, title: str) -> DocumentSummary:
     page = library.list_documents(portal.services, portal.admin)
     (found,) = (item for item in page.items if item.title == title)

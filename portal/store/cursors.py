@@ -57,17 +57,20 @@ def read_text_cursor(cursor: str) -> tuple[str, UUID]:
 _LATEST = (datetime(9999, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
 
 
-def make_sorted_cursor(key: str, at: datetime, row_id: UUID) -> str:
-    """Return the cursor after the row with this sort key, time and id. Every text of the shape of
-    a text cursor is a valid cursor."""
+def make_sorted_cursor(order: str, key: str, at: datetime, row_id: UUID) -> str:
+    """Return the cursor after the row with this sort key, time and id in a list of this order."""
     microseconds = (at - _EPOCH) // timedelta(microseconds=1)
-    return make_text_cursor(f"{key}\x1f{microseconds}", row_id)
+    return make_text_cursor(f"{order}\x1f{key}\x1f{microseconds}", row_id)
 
 
-def read_sorted_cursor(cursor: str) -> tuple[str, datetime, UUID]:
-    """Return sort key, time and id of a cursor of `make_sorted_cursor`. Raises MalformedRequest."""
+def read_sorted_cursor(order: str, cursor: str) -> tuple[str, datetime, UUID]:
+    """Return sort key, time and id of a cursor of `make_sorted_cursor`. Raises MalformedRequest,
+    also for a cursor of another order: the list would continue at a wrong place."""
     text, row_id = read_text_cursor(cursor)
-    key, _, number = text.rpartition("\x1f")
+    found, _, place = text.partition("\x1f")
+    if found != order:
+        raise MalformedRequest("invalid cursor")
+    key, _, number = place.rpartition("\x1f")
     microseconds = int(number) if re.fullmatch("[0-9]{1,18}", number) else 0
     return key, _EPOCH + timedelta(microseconds=min(microseconds, _LATEST)), row_id
 

@@ -60,6 +60,9 @@ OF_WORDS = {
     "PUT /api/folders/{folder_id}/source": 422,
     # Either ids or filters, and the value that the action needs.
     "POST /api/knowledge/bulk": 422,
+    # A cursor belongs to one order of documents.
+    "GET /api/knowledge/documents": 400,
+    "GET /v1/documents": 400,
     # Only negative feedback has a reason.
     "PUT /api/messages/{message_id}/feedback": 422,
     # The name is no encoding, or these bytes are not valid in it.

@@ -66,7 +66,7 @@ def list_documents(
         found = found.outerjoin(UserRow, UserRow.id == DocumentRow.owner_id)
     total = session.scalar(select(func.count()).select_from(found.subquery())) or 0
     if cursor:
-        found = _begin_after(found, sort, key, read_sorted_cursor(cursor))
+        found = _begin_after(found, sort, key, read_sorted_cursor(sort, cursor))
     page = found.order_by(*_order(sort, *columns)).limit(limit + 1).cte("page")
     rows = session.execute(
         shown_to(user)
@@ -80,7 +80,7 @@ def list_documents(
         last = items[-1]
         # The sort key of a title can be too long for a cursor.
         last_key = last.title if sort.key == "title" else str(rows[limit - 1].sort_key)
-        next_cursor = make_sorted_cursor(last_key, last.created_at, last.id)
+        next_cursor = make_sorted_cursor(sort, last_key, last.created_at, last.id)
     return CountedPage(items=items, next_cursor=next_cursor, total_count=total)
 
 

@@ -89,6 +89,21 @@ def test_every_sort_order_holds_across_pages(
         assert titles_of(client, headers, sort=sort.value) == titles, sort
 
 
+def test_cursor_of_another_order_is_refused(
+    portal: Portal, client: FlaskClient, add: Callable[..., str]
+) -> None:
+    for title in "abc":
+        add(title, portal.admin)
+    headers = portal.headers()
+    for sort in DocumentSort:
+        query = {"sort": sort.value, "limit": 1}
+        cursor = client.get(LIST, headers=headers, query_string=query).json["next_cursor"]
+        for other in DocumentSort:
+            query = {"sort": other.value, "cursor": cursor}
+            answer = client.get(LIST, headers=headers, query_string=query)
+            assert answer.status_code == (200 if other is sort else 400), (sort, other)
+
+
 def test_titles_and_folders_are_sorted_in_natural_order(
     portal: Portal, client: FlaskClient, add: Callable[..., str]
 ) -> None:

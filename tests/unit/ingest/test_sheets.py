@@ -193,7 +193,7 @@ def test_too_many_columns_are_refused(tmp_path: Path) -> None:
         header = ",".join(f"q{number}" for number in range(count))
         path = files.write_text(tmp_path / f"{count}.csv", f"{header}\n1\n")
         if count == 16_384:
-            assert len(cells(read(path))[0]) == count
+            assert "q16383" in read(path).text
         else:
             with pytest.raises(TooMuchInOne, match="16384 columns"):
                 read(path)

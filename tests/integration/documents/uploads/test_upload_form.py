@@ -68,6 +68,7 @@ def test_misspelt_visibility_publishes_nothing(
     answer = portal.app().test_client().post(address, headers=portal.headers(), data=data)
     assert answer.status_code == 422
     assert named in answer.json["error"]["message"]
+    assert "csrf_token" not in answer.json["error"]["message"]
     assert rows_of(portal, "documents") == 0
 
 

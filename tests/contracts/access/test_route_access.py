@@ -45,6 +45,7 @@ NEEDS_SESSION = {
     "confirming.confirm",
     "account.create_token",
     "account.revoke_token",
+    "auth_api.revoke_token",  # Other than the token itself.
     "personal_tokens.create_token",
     "personal_tokens.revoke_token",
     "admin.remove_second_factors",

@@ -213,7 +213,7 @@ def test_8_2_collection_is_made_where_it_is_missing(world: World) -> None:
 def test_there_is_no_third_backend() -> None:
     with pytest.raises(ValueError, match="postgresql or chroma"):
         open_chunk_store("mysql")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="say one"):
+    with pytest.raises(ValueError, match="pass exactly one"):
         open_chunk_store("chroma")
-    with pytest.raises(ValueError, match="say one"):
+    with pytest.raises(ValueError, match="pass exactly one"):
         open_chunk_store("chroma", directory="here", host="there")

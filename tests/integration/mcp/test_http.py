@@ -54,7 +54,7 @@ def test_http_without_a_good_token_is_401(portal: Portal, http_url: str) -> None
         answer = post(http_url, wrong)
         assert answer.status_code == 401, wrong
         assert answer.headers["WWW-Authenticate"].startswith("Bearer ")
-    tokens.revoke(portal.services, token)
+    tokens.revoke(portal.services, tokens.authenticate(portal.services, token), token)
     assert post(http_url, token).status_code == 401
 
 

@@ -66,7 +66,7 @@ def test_stdio_does_not_start_without_a_good_token(
     assert (status, output) == (1, "")
     assert words.startswith("portal: PORTAL_TOKEN is not set")
     token = reading_token(portal)
-    tokens.revoke(portal.services, token)
+    tokens.revoke(portal.services, tokens.authenticate(portal.services, token), token)
     for wrong in (token, "nonsense"):
         status, output, words = run_mcp(environment | {"PORTAL_TOKEN": wrong})
         assert (status, output, words) == (1, "", f"portal: {InvalidToken()}")

@@ -252,7 +252,7 @@ def test_a_token_that_is_revoked_opens_nothing_more(
 
     async def visit(client: Client) -> None:
         assert (await ask(client, "search", query="refunds"))["results"]
-        tokens.revoke(portal.services, token)
+        tokens.revoke(portal.services, tokens.authenticate(portal.services, token), token)
         assert await refusal(client, "search", query="refunds") == str(InvalidToken())
         assert await refusal(client, "fetch", id=str(document.id)) == str(InvalidToken())
 

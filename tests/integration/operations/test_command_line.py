@@ -122,7 +122,7 @@ def test_stopped_import_continues_without_duplicates(
     stopped = run("import", str(folder), "--wait")
     assert stopped.exit_code == 128 + signal.SIGTERM
     assert "3 stored, 0 already there, 0 failed" in stopped.stderr
-    assert "goes on from here" in stopped.stderr
+    assert "again to continue" in stopped.stderr
     # The portal's own worker may have read some of them by then.
     so_far = library.list_documents(portal.services, portal.admin).items
     left = 7 - sum(d.status is DocumentStatus.READY for d in so_far)

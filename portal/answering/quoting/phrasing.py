@@ -30,7 +30,6 @@ _HAN = re.compile(f"[{HAN}]")
 _COMMA = re.compile(r"[,，、;；]\s*")
 _IN_BRACKETS = re.compile(r"[(（]([^)）]{1,12})[)）]")
 _UNIT = re.compile(rf"%|{CURRENCY}|{CURRENCY_CODE}\b|{MEASURE_UNIT}", re.IGNORECASE)
-# weight_kg, "Rate EUR"
 _PER_UNIT = re.compile(
     rf"[(（]\s?(?:[$€£¥]|{CURRENCY}|{CURRENCY_CODE})\s?(?:/|每|\bper\b)[^()（）]{{1,16}}[)）]\s?\Z",
     re.IGNORECASE,
@@ -38,6 +37,7 @@ _PER_UNIT = re.compile(
 _SAYS_PRICE = re.compile(
     rf"\b{MONEY_NOUN}\b|{HAN_MONEY_NOUN}|[价费租薪资酬]|\brates?\b", re.IGNORECASE
 )
+# weight_kg, "Rate EUR"
 _LAST_WORD = re.compile(rf"[\s_]({_UNIT.pattern})\Z", re.IGNORECASE)
 
 

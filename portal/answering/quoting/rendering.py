@@ -63,9 +63,10 @@ def _render_list(text: str, statements: Sequence[Statement], above: str) -> str:
 def _levels(depths: Sequence[int]) -> list[int]:
     """Return the level of each item in a list of its own, at most one below the item before."""
     levels: list[int] = []
+    outermost = min(depths)
     for depth in depths:
         most = levels[-1] + 1 if levels else 0
-        levels.append(min(depth - min(depths), most))
+        levels.append(min(depth - outermost, most))
     return levels
 
 

@@ -362,9 +362,9 @@ class _Reader:
         text = self._source.text[start:end]
         said = LIST_ITEM.sub("", text, count=1)
         marker = _NUMBER.sub("0", text[: len(text) - len(said)])
-        if len(said) > _MAX_LABEL_CHARACTERS:
+        if len(said) > _MAX_LABEL_CHARACTERS and introduces(said):
             first, last = list(each_sentence(said))[-1]
-            said = said[first:last] if introduces(said) else ""
+            said = said[first:last]
         return _Item(indent, marker, said if len(said) <= _MAX_LABEL_CHARACTERS else "")
 
     def _sentences(self, lines: list[_Line], following: str) -> Iterator[Statement]:

@@ -173,8 +173,8 @@ def _read_together(
 def _read_again(
     sources: Sequence[ReadSource], question: str, reader: StatementReader, by_nearness: float
 ) -> None:
-    """Read statements again with the question in their own words, and with wide rows cut to
-    the cells that may answer. Keep the higher log odds."""
+    """Read statements again with the question in their own words, with wide rows cut to the cells
+    that may answer, and with a number before its clause. Keep the higher log odds."""
     by_question: dict[str, list[tuple[ReadSource, int, str]]] = defaultdict(list)
     for one in sources:
         for place, odds in one.read.items():

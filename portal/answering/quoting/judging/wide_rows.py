@@ -11,7 +11,7 @@ from portal.answering.quoting.asked import Asked
 from portal.answering.quoting.judging.matching import shares_of_words
 from portal.answering.quoting.phrasing import with_units
 from portal.answering.quoting.questions import has_name, is_han
-from portal.answering.quoting.rules.groups.months import columns_of, find_months, name_of
+from portal.answering.quoting.rules.groups.months import columns_of, name_of
 from portal.answering.quoting.rules.kinds import Wanted, can_hold
 from portal.answering.quoting.statements import Statement
 from portal.text.characters.folding import fold
@@ -36,16 +36,16 @@ def can_be_told(row: Statement, asked: Asked) -> bool:
 def in_months(row: Statement, asked: Asked) -> Statement:
     """Return a row without the columns of other months than those asked about, which the header of
     the remaining one then names: "september: Peak Jul–Oct"."""
-    if not (asked.months and row.header) or len(row.header) != len(row.cells):
-        return row
     columns = columns_of(asked.months, row.header)
+    if not columns or len(row.header) != len(row.cells):
+        return row
     kept = [place for place in range(len(row.cells)) if columns.get(place, True)]
     is_chinese = any(map(is_han, asked.folded))
 
     def header(place: int) -> str:
         name = row.header[place]
-        shared = find_months(name) & asked.months if place in columns else ()
-        said = " ".join(name_of(one, is_han=is_chinese) for one in sorted(shared))
+        shared = sorted(columns.get(place, ()))
+        said = " ".join(name_of(one, is_han=is_chinese) for one in shared)
         return f"{said}: {name}" if said and said not in fold(name).text else name
 
     return replace(
@@ -72,7 +72,7 @@ def with_answer_marked(row: Statement, asked: Asked) -> Statement:
     if not can_be_told(row, asked):
         return row
     columns = columns_of(asked.months, row.header)
-    of_months = [place for place, is_asked in columns.items() if is_asked]
+    of_months = [place for place, shared in columns.items() if shared]
     holding = of_months or _holding(row, asked, range(_NAMING_CELLS, len(row.cells)))
     if len(holding) > _MAX_ANSWERING:
         return row

@@ -80,12 +80,16 @@ def with_figure(question: str, text: str) -> str:
     """Return a text with a number of the question before the clause whose range includes it: for
     six years "after 3 years 22 days; six years: after 5 years 25 days". Returns the text as it is
     unless it has several such clauses."""
-    clauses = [one for one in _CLAUSE.finditer(text) if _ASKED.search(_in_full(one[0]))]
-    folded = {place: (None, _in_full(one[0])) for place, one in enumerate(clauses)}
-    bounded = [cell for _, cell in folded.values() if _FROM.search(cell) or _UP_TO.search(cell)]
-    found = _in_range(question, folded) if len(bounded) > 1 else {}
-    for place, figure in sorted(found.items(), reverse=True):
-        start = clauses[place].start()
+    clauses = {
+        one.start(): clause
+        for one in _CLAUSE.finditer(text)
+        if _ASKED.search(clause := _in_full(one[0]))
+    }
+    bounded = [one for one in clauses.values() if _FROM.search(one) or _UP_TO.search(one)]
+    if len(bounded) < 2:  # noqa: PLR2004
+        return text
+    found = _in_range(question, {start: (None, one) for start, one in clauses.items()})
+    for start, figure in sorted(found.items(), reverse=True):
         text = f"{text[:start]}{figure}: {text[start:]}"
     return text
 

@@ -110,12 +110,13 @@ def _corrected(
     *,
     threshold: float,
 ) -> Correction | None:
-    suspects = _unknown(searchable, suspects[:_MAX_SUSPECTS])
+    suspects = [one for one in suspects[:_MAX_SUSPECTS] if not _is_word(one)]
+    suspects = _unknown(searchable, suspects)
     candidates = _candidates(searchable.session, suspects)
     chosen = {
         suspect: word
         for suspect, word in _chosen(searchable, candidates).items()
-        if likeness(suspect.word, word.word) >= threshold and not _is_word(suspect)
+        if likeness(suspect.word, word.word) >= threshold
     }
     if not chosen:
         return None

@@ -52,13 +52,15 @@ def find_mentioned_months(text: str) -> frozenset[int]:
     return frozenset(_number(next(filter(None, names))) for names in found)
 
 
-def columns_of(months: frozenset[int], header: Sequence[str]) -> dict[int, bool]:
-    """Return the places of the columns that are about months ("Peak Jul–Oct"), and whether about
-    one of those asked about; nothing if none is."""
+def columns_of(months: frozenset[int], header: Sequence[str]) -> dict[int, frozenset[int]]:
+    """Return the places of the columns that are about months ("Peak Jul–Oct"), each with those of
+    them that are asked about; nothing if no column has one."""
+    if not months:
+        return {}
     found = {
         place: said & months for place, name in enumerate(header) if (said := find_months(name))
     }
-    return {place: bool(shared) for place, shared in found.items()} if any(found.values()) else {}
+    return found if any(found.values()) else {}
 
 
 def name_of(month: int, *, is_han: bool) -> str:

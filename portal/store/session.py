@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -10,7 +11,7 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg.conninfo import make_conninfo
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 from sqlalchemy.orm import Session
 
 from portal.errors import DatabaseUnavailable, WritingUnavailable
@@ -18,11 +19,14 @@ from portal.store.connections.failures import is_connection_lost, is_lock_timeou
 from portal.store.connections.replicas import Replicas, State
 from portal.store.connections.server import CONNECTING, Server, normalise_url
 
-__all__ = ["Database", "Session", "is_connection_lost", "is_lock_timeout", "normalise_url"]
+__all__ = ["Database", "Session", "is_connection_lost", "normalise_url"]
 
 T = TypeVar("T")
 
 _LOAD = "/proc/loadavg"
+_LOCK_TIMEOUT_MS = 500
+_LOCK_ATTEMPTS = 30
+_LOCK_PAUSE_S = 0.2
 
 
 class Database:
@@ -177,6 +181,21 @@ class Database:
         """
         with self._server() as server, server.sessions.begin() as session:
             yield session
+
+    def with_lock_retries(self, action: Callable[[Session], T]) -> T:
+        """Run a transaction that needs exclusive locks on tables for a moment. A lock that is not
+        granted at once is given up and retried, because a waiting lock blocks every search behind
+        it. Raises DatabaseUnavailable when it is never granted."""
+        for attempt in range(1, _LOCK_ATTEMPTS + 1):
+            try:
+                with self.begin() as session:
+                    session.execute(text(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT_MS}ms'"))
+                    return action(session)
+            except DatabaseUnavailable as error:
+                if attempt == _LOCK_ATTEMPTS or not is_lock_timeout(error):
+                    raise
+                time.sleep(_LOCK_PAUSE_S)
+        raise AssertionError("the last attempt returns or raises")
 
     @contextmanager
     def read(self) -> Iterator[Session]:

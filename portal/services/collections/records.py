@@ -37,7 +37,6 @@ from portal.store.collections import rows as collection_store
 from portal.store.collections.rows import VectorCollection
 from portal.store.documents.selection import PORTAL_COLLECTION
 from portal.store.embedding_models.registry import RegisteredModel
-from portal.store.embedding_models.switches import with_lock_retries
 from portal.store.session import Database, Session
 from portal.text.characters.storable import storable
 
@@ -101,7 +100,7 @@ class Collections:
         def erase(session: Session) -> None:
             collection_store.drop(session, _lock(session, collection_id))
 
-        with_lock_retries(self.database, erase)
+        self.database.with_lock_retries(erase)
 
     # --- writing --------------------------------------------------------------------------------
 
@@ -203,7 +202,7 @@ class Collections:
                 collection_store.give_partition(session, collection, dimensions)
             return _lock(session, collection_id).model
 
-        model = model or with_lock_retries(self.database, make)
+        model = model or self.database.with_lock_retries(make)
         if model is not None and dimensions is not None:
             require_dimensions(model, dimensions)
 

@@ -166,9 +166,7 @@ def ensure_serving(services: Services) -> RegisteredModel:
         if active is not None and not _is_replaceable(session, services, active):
             return active
     source = source_of(services.settings.embedding, services.embedder)
-    return switches.with_lock_retries(
-        services.database, lambda session: _adopt(session, services, source)
-    )
+    return services.database.with_lock_retries(lambda session: _adopt(session, services, source))
 
 
 def _is_replaceable(session: Session, services: Services, active: RegisteredModel) -> bool:
@@ -253,7 +251,7 @@ def register(services: Services, spec: str) -> RegisteredModel:
             registered = require(session, source.name).dimensions
             raise _dimensions_conflict(source.name, registered) from error
 
-    return switches.with_lock_retries(services.database, add)
+    return services.database.with_lock_retries(add)
 
 
 def embed_for_all(

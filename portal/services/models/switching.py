@@ -158,5 +158,5 @@ def drop(services: Services, name: str, *, actor: User | None = None) -> None:
             subject = Subject(SubjectKind.MODEL, dropped.id, name)
             audit.record(session, AuditEvent.MODEL_DROPPED, actor, subject)
 
-        switches.with_lock_retries(services.database, erase)
+        services.database.with_lock_retries(erase)
     log.info("model_dropped", model=name)

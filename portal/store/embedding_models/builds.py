@@ -21,12 +21,7 @@ from portal.store.documents.selection import PORTAL_COLLECTION
 from portal.store.documents.texts import chunks as chunk_store
 from portal.store.embedding_models import language_axis
 from portal.store.embedding_models.registry import RegisteredModel, list_models, lock_registry
-from portal.store.embedding_models.switches import (
-    IS_MISSING,
-    PORTAL_CHUNKS,
-    read_size,
-    with_lock_retries,
-)
+from portal.store.embedding_models.switches import IS_MISSING, PORTAL_CHUNKS, read_size
 from portal.store.embedding_models.vector_index import (
     build_aside,
     described,
@@ -171,7 +166,7 @@ def update_index(
             )
         )
 
-    with_lock_retries(database, put_in_place)
+    database.with_lock_retries(put_in_place)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
 
 from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session
 
-from portal.errors import DatabaseUnavailable
 from portal.store.documents.selection import PORTAL_COLLECTION
 from portal.store.embedding_models import language_axis
 from portal.store.embedding_models.registry import RegisteredModel, list_models
 from portal.store.embedding_models.vector_index import StandingIndex, standing_indexes
 from portal.store.models import CollectionRow, EmbeddingModelRow
-from portal.store.session import Database, is_lock_timeout
-
-_LOCK_TIMEOUT_MS = 500
-_LOCK_ATTEMPTS = 30
-_LOCK_PAUSE_S = 0.2
-
-Result = TypeVar("Result")
 
 # The chunks to embed, including those of documents in the trash, which may be restored, and of
 # documents whose ingestion is not finished.
@@ -38,22 +27,6 @@ class Coverage:
 
     chunks: int
     missing: int
-
-
-def with_lock_retries(database: Database, action: Callable[[Session], Result]) -> Result:
-    """Run a transaction that needs exclusive locks on tables for a moment. A lock that is not
-    granted at once is given up and retried, because a waiting lock blocks every search behind it.
-    Raises DatabaseUnavailable when it is never granted."""
-    for attempt in range(1, _LOCK_ATTEMPTS + 1):
-        try:
-            with database.begin() as session:
-                session.execute(text(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT_MS}ms'"))
-                return action(session)
-        except DatabaseUnavailable as error:
-            if attempt == _LOCK_ATTEMPTS or not is_lock_timeout(error):
-                raise
-            time.sleep(_LOCK_PAUSE_S)
-    raise AssertionError("the last attempt returns or raises")
 
 
 def coverage(session: Session, model: RegisteredModel) -> Coverage:

@@ -20,7 +20,6 @@ from sqlalchemy.orm import Session
 from portal.errors import DatabaseUnavailable, StorageFull
 from portal.services.search import engine
 from portal.store import session as session_store
-from portal.store.embedding_models import switches
 from portal.store.search.legs import finding as search_store
 from portal.store.session import Database
 from portal.store.statements import fetch, fetch_under
@@ -147,9 +146,9 @@ def test_full_disk_memory_shortage_and_conflicts_are_reported(
 def test_only_lock_timeouts_are_retried(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(switches, "_LOCK_TIMEOUT_MS", 20)
-    monkeypatch.setattr(switches, "_LOCK_PAUSE_S", 0.01)
-    monkeypatch.setattr(switches, "_LOCK_ATTEMPTS", 3)
+    monkeypatch.setattr(session_store, "_LOCK_TIMEOUT_MS", 20)
+    monkeypatch.setattr(session_store, "_LOCK_PAUSE_S", 0.01)
+    monkeypatch.setattr(session_store, "_LOCK_ATTEMPTS", 3)
     asked = 0
 
     def lock(session: Session) -> str:
@@ -162,11 +161,11 @@ def test_only_lock_timeouts_are_retried(
 
     with database.begin() as holder:
         holder.execute(text("LOCK TABLE users"))
-        assert switches.with_lock_retries(database, lock) == "done"
+        assert database.with_lock_retries(lock) == "done"
     with database.begin() as holder:
         holder.execute(text("LOCK TABLE users"))
         with pytest.raises(DatabaseUnavailable):
-            switches.with_lock_retries(database, lock)
+            database.with_lock_retries(lock)
     assert asked == 6
 
     def deadlock(session: Session) -> None:
@@ -175,7 +174,7 @@ def test_only_lock_timeouts_are_retried(
         session.execute(text(OTHERS_IN_THE_WAY[0]))
 
     with pytest.raises(DatabaseUnavailable):
-        switches.with_lock_retries(database, deadlock)
+        database.with_lock_retries(deadlock)
     assert asked == 7
 
 

@@ -19,6 +19,7 @@ PENDING_SIGN_IN = "portal_sign_in"
 OIDC = "portal_oidc"
 _ALL = (SESSION, FORM, LANGUAGE, THEME, DEVICE, BROWSER, PENDING_SIGN_IN, OIDC)
 _PREFIX = "__Host-"
+CSRF_FIELD = "csrf_token"  # Flask-WTF's name, in forms and in the cookie FORM
 
 
 def init_app(app: Flask) -> None:

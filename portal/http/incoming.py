@@ -21,7 +21,7 @@ from flask import Request as FlaskRequest
 
 from portal.domain.documents import Visibility
 from portal.errors import InvalidInput, MalformedRequest, Message, TooLarge, UnsupportedMediaType
-from portal.http import context
+from portal.http import context, cookies
 from portal.http.marks import Mark
 from portal.services.documents.intake import idempotency
 from portal.services.documents.intake.disk_space import ReservedSpace, temporary_dir
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 MAX_PATH_CHARACTERS = 2000
 _ASK_EVERY_BYTES = 8 * 1024 * 1024
-_FORM_TOKEN = "csrf_token"  # noqa: S105 - the field that a browser's session sends
 
 one_by_one = Mark(takes_one_by_one=True)
 """Mark a view that takes files one by one: if one is too large, the others are still accepted."""
@@ -69,7 +68,7 @@ def require_known_fields(*known: str) -> None:
     """Raise InvalidInput for a parameter of the address, and for a field of the form that is
     unknown or repeated: a misspelt `visibility` must not publish a document."""
     form = request.form
-    unknown = sorted({*form} - {*known, _FORM_TOKEN} | {*request.args})
+    unknown = sorted({*form} - {*known, cookies.CSRF_FIELD} | {*request.args})
     if unknown:
         raise InvalidInput(
             "unknown: %(names)s; the fields of the form are %(known)s",

@@ -49,7 +49,6 @@ HEADERS = {
 # The address to return to is part of the next address; servers refuse lines over 8 kB.
 MAX_PATH_CHARACTERS = 3000
 
-_CSRF_SECRET = "csrf_token"  # noqa: S105 - the name of a field
 _MASKED = "masked_csrf_token"
 
 
@@ -163,16 +162,16 @@ def _bind_csrf(signed_in: SignedIn | None) -> None:
         hmac.new(key.encode(), b"csrf " + session_id.bytes, "sha256").hexdigest()
         for key in context.services().secret_keys
     ]
-    if session.get(_CSRF_SECRET) not in secrets:
-        session[_CSRF_SECRET] = secrets[-1]
-        g.pop(_CSRF_SECRET, None)  # Where Flask-WTF keeps a token that it has made.
+    if session.get(cookies.CSRF_FIELD) not in secrets:
+        session[cookies.CSRF_FIELD] = secrets[-1]
+        g.pop(cookies.CSRF_FIELD, None)  # Where Flask-WTF keeps a token that it has made.
         g.pop(_MASKED, None)
 
 
 def clear_csrf() -> None:
     """Delete the CSRF secret, so that one planted before a sign-in is useless after it."""
-    session.pop(_CSRF_SECRET, None)
-    g.pop(_CSRF_SECRET, None)
+    session.pop(cookies.CSRF_FIELD, None)
+    g.pop(cookies.CSRF_FIELD, None)
     g.pop(_MASKED, None)
 
 

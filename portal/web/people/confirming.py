@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from flask import render_template, request, url_for
 
 from portal.errors import N_, ReauthenticationRequired, WrongCredentials
-from portal.http import context, recent_sign_in
+from portal.http import context, cookies, recent_sign_in
 from portal.http.messages import translated
 from portal.http.recent_sign_in import PASSWORD_FIELD, confirms_password
 from portal.services.people import accounts
@@ -23,7 +23,7 @@ from portal.web.layout import Answer, see_other
 from portal.web.security import local_path, referring_path
 
 PATH_FIELD = "confirm_path"
-_OWN_FIELDS = {PASSWORD_FIELD, PATH_FIELD, "csrf_token"}
+_OWN_FIELDS = {PASSWORD_FIELD, PATH_FIELD, cookies.CSRF_FIELD}
 _HELD = "held_form"
 WRONG_PASSWORD = N_("Incorrect password. Try again.")
 

@@ -19,10 +19,9 @@ from portal.services.search import engine, saved
 from portal.web.answers import chat
 from portal.web.blueprint import PageBlueprint
 from portal.web.i18n import language
-from portal.web.layout import Answer, see_other, wants_fragment
+from portal.web.layout import Answer, go_back, see_other, wants_fragment
 from portal.web.search.pages import MAX_QUESTION_CHARACTERS, by_document, with_whole_words
 from portal.web.search.query import SearchQuery
-from portal.web.security import next_path
 
 MAX_RECENT = 5
 MAX_FOUND = 5
@@ -74,8 +73,7 @@ def load_examples() -> Answer:
 @blueprint.post("/examples/remove")
 def remove_examples() -> Answer:
     examples.remove(*context.caller())
-    after = next_path() or url_for("home.show")
-    return see_other(after, gettext("Example documents removed."))
+    return go_back(url_for("home.show"), gettext("Example documents removed."))
 
 
 def _suggestions() -> dict[str, Any]:

@@ -13,6 +13,7 @@ from portal.http import context, cookies
 from portal.http.messages import error_message
 from portal.web import assets
 from portal.web.i18n import LANGUAGES, language
+from portal.web.security import next_path
 
 # What a view returns.
 Answer = Response | str | tuple[str, int] | tuple[str, int, dict[str, str]]
@@ -109,6 +110,11 @@ def see_other(
     if message is not None:
         remember(message, kind=kind, **values)
     return redirect(address, code=303)
+
+
+def go_back(otherwise: str, message: str | None = None, *, kind: str = "success") -> Response:
+    """Redirect as `see_other` does, to the page in the field `next` or else to `otherwise`."""
+    return see_other(next_path() or otherwise, message, kind=kind)
 
 
 def init_app(app: Flask) -> None:

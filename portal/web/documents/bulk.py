@@ -27,7 +27,7 @@ from portal.web.blueprint import PageBlueprint
 from portal.web.documents.folders.forms import parse_id
 from portal.web.documents.listing import list_query, list_values
 from portal.web.i18n import sentence_gap
-from portal.web.layout import Answer, fragments, see_other, toast, wants_fragment
+from portal.web.layout import Answer, fragments, go_back, see_other, toast, wants_fragment
 from portal.web.security import next_path
 
 blueprint = PageBlueprint("bulk", __name__, "/documents/bulk")
@@ -193,7 +193,7 @@ def undo(change_id: UUID) -> Answer:
         values = list_values()
         kind = "success" if changed_count else "info"
         return fragments(("fragments/documents/_results.html", values), toast(message, kind=kind))
-    return see_other(next_path() or url_for("documents.index"), message)
+    return go_back(url_for("documents.index"), message)
 
 
 def _action() -> BulkAction:

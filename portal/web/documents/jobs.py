@@ -13,8 +13,7 @@ from portal.services.documents.ingestion import jobs
 from portal.web.blueprint import PageBlueprint
 from portal.web.documents.job_words import retried_words
 from portal.web.documents.listing import progress_line, retry_failed_button, row
-from portal.web.layout import Answer, fragments, see_other, wants_fragment
-from portal.web.security import next_path
+from portal.web.layout import Answer, fragments, go_back, wants_fragment
 
 blueprint = PageBlueprint("document_jobs", __name__, "/documents")
 
@@ -38,15 +37,12 @@ def cancel(document_id: UUID) -> Answer:
 
 @blueprint.post("/retry-failed")
 def retry_failed() -> Answer:
-    return _back(retried_words(jobs.retry_failed(*context.caller(), only_curable=True)))
+    words = retried_words(jobs.retry_failed(*context.caller(), only_curable=True))
+    return go_back(url_for("documents.index"), words)
 
 
 def _show_changed(document_id: UUID) -> Answer:
     if wants_fragment():
         document = library.get_summary(*context.caller(), document_id)
         return fragments(row(document), progress_line(), retry_failed_button())
-    return _back()
-
-
-def _back(message: str | None = None) -> Answer:
-    return see_other(next_path() or url_for("documents.index"), message)
+    return go_back(url_for("documents.index"))

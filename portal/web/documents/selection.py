@@ -8,7 +8,6 @@ from uuid import UUID
 
 from flask import Flask, render_template, request, url_for
 from flask_babel import gettext, ngettext
-from werkzeug.wrappers import Response
 
 from portal.domain.documents.selection import (
     DocumentSwitch,
@@ -22,8 +21,7 @@ from portal.services.answers import conversations
 from portal.services.documents import folders, selections
 from portal.web.blueprint import PageBlueprint
 from portal.web.documents.folders.forms import parse_id
-from portal.web.layout import Answer, fragments, see_other, wants_fragment
-from portal.web.security import next_path
+from portal.web.layout import Answer, fragments, go_back, wants_fragment
 
 SWITCHES_PER_STEP = 50
 MAX_FOLDERS_SHOWN = 200
@@ -73,7 +71,7 @@ def set_default(document_id: UUID) -> Answer:
     switch = selections.set_switch(*context.caller(), None, document_id, _read_state())
     if wants_fragment():
         return render_template("fragments/selection/_toggle.html", switch=switch)
-    return _back(url_for("documents.index", _anchor=f"document-{document_id}"))
+    return go_back(url_for("documents.index", _anchor=f"document-{document_id}"))
 
 
 @blueprint.post("/folders/<uuid:folder_id>/selection")
@@ -81,7 +79,7 @@ def set_folder_default(folder_id: UUID) -> Answer:
     """Enable or disable a folder for the user, with everything that is added to it later."""
     selections.set_folder_switch(*context.caller(), None, folder_id, _read_state())
     # The page is reloaded; the anchor keeps the keyboard focus at the switch.
-    return _back(url_for("documents.index", folder=folder_id, _anchor="folder-toggle"))
+    return go_back(url_for("documents.index", folder=folder_id, _anchor="folder-toggle"))
 
 
 @blueprint.get("/chat/<uuid:conversation_id>/documents")
@@ -105,7 +103,7 @@ def set_all(conversation_id: UUID) -> Answer:
     if wants_fragment():
         values = switches_values(conversation_id)
         return fragments(("fragments/selection/_list.html", values), *_counts(values))
-    return _back(url_for("selection.show", conversation_id=conversation_id))
+    return go_back(url_for("selection.show", conversation_id=conversation_id))
 
 
 @blueprint.post("/chat/<uuid:conversation_id>/folders/<uuid:folder_id>")
@@ -118,7 +116,7 @@ def set_folder(conversation_id: UUID, folder_id: UUID) -> Answer:
         # Documents of the folder may be in the filtered list.
         values = switches_values(conversation_id)
         return fragments(("fragments/selection/_list.html", values), *_counts(values))
-    return _back(f"{_panel(conversation_id)}#switch-{folder_id}")
+    return go_back(f"{_panel(conversation_id)}#switch-{folder_id}")
 
 
 @blueprint.post("/chat/<uuid:conversation_id>/documents/<uuid:document_id>")
@@ -127,7 +125,7 @@ def set_one(conversation_id: UUID, document_id: UUID) -> Answer:
     services, user = context.caller()
     switch = selections.set_switch(services, user, conversation_id, document_id, _read_state())
     if not wants_fragment():
-        return _back(f"{_panel(conversation_id)}#switch-{document_id}")
+        return go_back(f"{_panel(conversation_id)}#switch-{document_id}")
     enabled_count, total_count = selections.count(services, user, conversation_id)
     values = {
         "conversation_id": conversation_id,
@@ -219,7 +217,3 @@ def _read_state() -> bool | None:
     if name not in STATES:
         raise MalformedRequest("unknown switch state")
     return STATES[name]
-
-
-def _back(otherwise: str) -> Response:
-    return see_other(next_path() or otherwise)

@@ -11,8 +11,15 @@ from portal.http import context
 from portal.services.documents import library, trash
 from portal.web.blueprint import PageBlueprint
 from portal.web.documents.listing import list_values
-from portal.web.layout import Answer, fragments, removal_fragment, see_other, toast, wants_fragment
-from portal.web.security import next_path
+from portal.web.layout import (
+    Answer,
+    fragments,
+    go_back,
+    removal_fragment,
+    see_other,
+    toast,
+    wants_fragment,
+)
 from portal.web.shown_rows import append_rows, rows_limit, shown_values
 
 PAGE_SIZE = 50
@@ -57,7 +64,7 @@ def restore(document_id: UUID) -> Answer:
         link = url_for("reading.show", document_id=document_id)
         note = toast(message, kind="success", link=link)
         return fragments(removal_fragment(f"trash-{document_id}"), note)
-    return see_other(next_path() or url_for("documents.index"), message)
+    return go_back(url_for("documents.index"), message)
 
 
 @blueprint.get("/<uuid:document_id>/purge")

@@ -33,7 +33,7 @@ def create() -> Answer:
         )
     except (InvalidInput, NameTaken) as error:
         return _list_page(error)
-    return _back(group_id, gettext("Group created."))
+    return _done(group_id, gettext("Group created."))
 
 
 @blueprint.get("/<uuid:group_id>")
@@ -52,7 +52,7 @@ def edit(group_id: UUID) -> Answer:
         )
     except (InvalidInput, NameTaken) as error:
         return _page(group_id, error, sent=request.form)
-    return _back(group_id, gettext("Saved."))
+    return _done(group_id, gettext("Saved."))
 
 
 @blueprint.get("/<uuid:group_id>/delete")
@@ -73,20 +73,20 @@ def add_member(group_id: UUID) -> Answer:
         groups.add_member(*context.caller(), group_id, request.form.get("name", ""))
     except NoSuchAccount as error:
         return _page(group_id, error, sent=request.form)
-    return _back(group_id, gettext("Member added."))
+    return _done(group_id, gettext("Member added."))
 
 
 @blueprint.post("/<uuid:group_id>/members/<uuid:user_id>/remove")
 def remove_member(group_id: UUID, user_id: UUID) -> Answer:
     groups.remove_member(*context.caller(), group_id, user_id)
-    return _back(group_id, gettext("Member removed."))
+    return _done(group_id, gettext("Member removed."))
 
 
 def _read_field(name: str) -> str:
     return request.form.get(name, "")
 
 
-def _back(group_id: UUID, message: str) -> Response:
+def _done(group_id: UUID, message: str) -> Response:
     return see_other(url_for("admin_groups.show", group_id=group_id), message)
 
 

@@ -10,8 +10,7 @@ from portal.http import context, cookies
 from portal.services.people import accounts
 from portal.web.blueprint import PageBlueprint
 from portal.web.i18n import LANGUAGES
-from portal.web.layout import THEMES, see_other, viewer
-from portal.web.security import next_path
+from portal.web.layout import THEMES, go_back, viewer
 
 COOKIE_LIFE_S = 365 * 24 * 3600
 
@@ -20,12 +19,12 @@ blueprint = PageBlueprint("preferences", __name__, "/preferences", context.publi
 
 @blueprint.post("/language")
 def set_language() -> AnyResponse:
-    return save(_back(), language=request.form.get("language", ""))
+    return save(go_back("/"), language=request.form.get("language", ""))
 
 
 @blueprint.post("/theme")
 def set_theme() -> AnyResponse:
-    return save(_back(), theme=request.form.get("theme", ""))
+    return save(go_back("/"), theme=request.form.get("theme", ""))
 
 
 def save(
@@ -45,7 +44,3 @@ def save(
     if theme is not None:
         cookies.set_cookie(response, cookies.THEME, theme, max_age=COOKIE_LIFE_S)
     return response
-
-
-def _back() -> AnyResponse:
-    return see_other(next_path() or "/")

@@ -50,7 +50,7 @@ def set_role(user_id: UUID) -> Answer:
     message = gettext("Role changed.")
     if user_id == context.user().id and not is_admin:
         return see_other(url_for("account.show"), message)
-    return _back(user_id, message)
+    return _done(user_id, message)
 
 
 @blueprint.post("/password")
@@ -70,7 +70,7 @@ def reset_password(user_id: UUID) -> Answer:
 def end_sessions(user_id: UUID) -> Answer:
     ended = sessions.end_sessions_of(*context.caller(), user_id)
     words = ngettext("%(num)s session ended.", "%(num)s sessions ended.", ended)
-    return _back(user_id, words)
+    return _done(user_id, words)
 
 
 @blueprint.get("/delete")
@@ -103,7 +103,7 @@ def read_fate() -> DocumentFate:
         raise InvalidInput("choose what happens to the documents") from error
 
 
-def _back(user_id: UUID, message: str) -> Response:
+def _done(user_id: UUID, message: str) -> Response:
     return see_other(url_for("admin_users.show", user_id=user_id), message)
 
 

@@ -14,9 +14,8 @@ from portal.http import context
 from portal.http.messages import error_message
 from portal.services.search import saved
 from portal.web.blueprint import PageBlueprint
-from portal.web.layout import see_other
+from portal.web.layout import go_back, see_other
 from portal.web.search.query import SearchQuery
-from portal.web.security import next_path
 
 blueprint = PageBlueprint("saved_searches", __name__, "/search/saved")
 
@@ -35,15 +34,14 @@ def save() -> Response:
 
 @blueprint.post("/<uuid:search_id>/rename")
 def rename(search_id: UUID) -> Response:
-    after = next_path() or url_for("search.show")
     try:
         saved.rename(*context.caller(), search_id, request.form.get("name", ""))
     except (InvalidInput, NameTaken) as error:
-        return see_other(after, error_message(error), kind="error")
-    return see_other(after, gettext("Saved."))
+        return go_back(url_for("search.show"), error_message(error), kind="error")
+    return go_back(url_for("search.show"), gettext("Saved."))
 
 
 @blueprint.post("/<uuid:search_id>/delete")
 def delete(search_id: UUID) -> Response:
     saved.delete(*context.caller(), search_id)
-    return see_other(next_path() or url_for("search.show"), gettext("Search deleted."))
+    return go_back(url_for("search.show"), gettext("Search deleted."))

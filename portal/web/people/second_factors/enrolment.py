@@ -67,7 +67,7 @@ def confirm_totp() -> Answer:
 @require_recent_sign_in
 def remove_totp() -> Answer:
     totp.remove(context.services(), context.session_user())
-    return _back(gettext("Authenticator app removed."))
+    return _done(gettext("Authenticator app removed."))
 
 
 @blueprint.post("/passkeys/options")
@@ -108,7 +108,7 @@ def add_passkey() -> Answer:
 @require_recent_sign_in
 def remove_passkey(passkey_id: UUID) -> Answer:
     passkeys.remove(context.services(), context.session_user(), passkey_id)
-    return _back(gettext("Passkey removed."))
+    return _done(gettext("Passkey removed."))
 
 
 @blueprint.post("/recovery-codes")
@@ -128,11 +128,11 @@ def _note_method(method: SignInMethod) -> None:
 def _show_codes(codes: tuple[str, ...], note: str | None = None) -> Answer:
     if codes:
         shown_once.hold("recovery codes", codes=codes)
-        return _back()
-    return _back(note)
+        return _done()
+    return _done(note)
 
 
-def _back(message: str | None = None) -> Response:
+def _done(message: str | None = None) -> Response:
     return see_other(url_for("second_factors.show"), message)
 
 

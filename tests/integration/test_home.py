@@ -8,7 +8,7 @@ from flask.testing import FlaskClient
 from portal.domain.documents import Visibility
 from portal.domain.people import User
 from portal.services.answers import conversations, suggesting
-from portal.services.documents import examples, library, selections
+from portal.services.documents import examples, library, switches
 from portal.services.documents.ingestion import indexing
 from portal.services.documents.intake.uploads import Upload
 from portal.services.documents.versions import revisions
@@ -120,7 +120,7 @@ def test_suggested_questions_are_answered(client: FlaskClient, portal: Portal) -
     assert suggest(portal, portal.user("li"), "en") == ()
     assert suggest(portal, portal.admin, "en") == (), "nor do private ones for administrators"
     for document in library.list_documents(portal.services, mei).items:
-        selections.set_switch(portal.services, mei, None, document.id, False)
+        switches.set_switch(portal.services, mei, None, document.id, False)
     assert suggest(portal, mei, "en") == ()
 
 

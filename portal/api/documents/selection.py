@@ -10,7 +10,7 @@ from portal.api.blueprint import ApiBlueprint
 from portal.api.schemas import TEXT_CURSOR, CleanText, RequestModel, ResponseModel, cursor_field
 from portal.domain.documents.selection import SelectionSource
 from portal.http import context
-from portal.services.documents import selections
+from portal.services.documents import switches
 
 MAX_SWITCHES = 1000
 
@@ -105,7 +105,7 @@ def list_defaults(query_data: SwitchQuery) -> DefaultList:
 
     Lists all documents visible to you; those without a switch are on.
     """
-    page = selections.list_switches(
+    page = switches.list_switches(
         *context.caller(),
         None,
         contains=query_data.q.strip(),
@@ -118,20 +118,20 @@ def list_defaults(query_data: SwitchQuery) -> DefaultList:
 @blueprint.put("/user/document-defaults/<uuid:document_id>")
 def set_default(document_id: UUID, json_data: SwitchBody) -> SwitchModel:
     """Switch a document on or off for all conversations."""
-    switch = selections.set_switch(*context.caller(), None, document_id, json_data.enabled)
+    switch = switches.set_switch(*context.caller(), None, document_id, json_data.enabled)
     return SwitchModel.of(switch)
 
 
 @blueprint.delete("/user/document-defaults/<uuid:document_id>")
 def forget_default(document_id: UUID) -> None:
     """Reset a document to the system default."""
-    selections.set_switch(*context.caller(), None, document_id, None)
+    switches.set_switch(*context.caller(), None, document_id, None)
 
 
 @blueprint.get("/conversations/<uuid:conversation_id>/document-overrides")
 def list_overrides(conversation_id: UUID, query_data: SwitchQuery) -> OverrideList:
     """List the document switches of a conversation."""
-    page = selections.list_switches(
+    page = switches.list_switches(
         *context.caller(),
         conversation_id,
         contains=query_data.q.strip(),
@@ -144,22 +144,20 @@ def list_overrides(conversation_id: UUID, query_data: SwitchQuery) -> OverrideLi
 @blueprint.put("/conversations/<uuid:conversation_id>/document-overrides")
 def set_all_overrides(conversation_id: UUID, json_data: AllBody) -> None:
     """Switch all documents on or off in a conversation."""
-    selections.set_all_overrides(*context.caller(), conversation_id, json_data.enabled)
+    switches.set_all_overrides(*context.caller(), conversation_id, json_data.enabled)
 
 
 @blueprint.put("/conversations/<uuid:conversation_id>/document-overrides/<uuid:document_id>")
 def set_override(conversation_id: UUID, document_id: UUID, json_data: SwitchBody) -> OverrideModel:
     """Switch a document on or off in a conversation."""
-    switch = selections.set_switch(
-        *context.caller(), conversation_id, document_id, json_data.enabled
-    )
+    switch = switches.set_switch(*context.caller(), conversation_id, document_id, json_data.enabled)
     return OverrideModel.of(switch)
 
 
 @blueprint.delete("/conversations/<uuid:conversation_id>/document-overrides/<uuid:document_id>")
 def forget_override(conversation_id: UUID, document_id: UUID) -> None:
     """Reset a document to your default."""
-    selections.set_switch(*context.caller(), conversation_id, document_id, None)
+    switches.set_switch(*context.caller(), conversation_id, document_id, None)
 
 
 @blueprint.get("/user/folder-defaults", errors=(404,))
@@ -168,7 +166,7 @@ def list_folder_defaults(query_data: FolderSwitchQuery) -> FolderDefaultList:
 
     Folders without a switch follow their parent; top-level folders are on.
     """
-    found = selections.list_folder_switches(
+    found = switches.list_folder_switches(
         *context.caller(), parent_id=query_data.parent_id, contains=query_data.q.strip()
     )
     return FolderDefaultList(folders=[FolderSwitchModel.of(folder) for folder in found])
@@ -181,14 +179,14 @@ def set_folder_default(folder_id: UUID, json_data: SwitchBody) -> FolderSwitchMo
     Also applies to documents added later. Switches of documents and of folders in it take
     precedence.
     """
-    switch = selections.set_folder_switch(*context.caller(), None, folder_id, json_data.enabled)
+    switch = switches.set_folder_switch(*context.caller(), None, folder_id, json_data.enabled)
     return FolderSwitchModel.of(switch)
 
 
 @blueprint.delete("/user/folder-defaults/<uuid:folder_id>")
 def forget_folder_default(folder_id: UUID) -> None:
     """Remove your switch of a folder."""
-    selections.set_folder_switch(*context.caller(), None, folder_id, None)
+    switches.set_folder_switch(*context.caller(), None, folder_id, None)
 
 
 @blueprint.get("/conversations/<uuid:conversation_id>/folder-overrides")
@@ -196,7 +194,7 @@ def list_folder_overrides(
     conversation_id: UUID, query_data: FolderSwitchQuery
 ) -> FolderOverrideList:
     """List the folder switches of a conversation."""
-    found = selections.list_folder_switches(
+    found = switches.list_folder_switches(
         *context.caller(),
         conversation_id,
         parent_id=query_data.parent_id,
@@ -210,7 +208,7 @@ def set_folder_override(
     conversation_id: UUID, folder_id: UUID, json_data: SwitchBody
 ) -> FolderOverrideModel:
     """Switch a folder on or off in a conversation."""
-    switch = selections.set_folder_switch(
+    switch = switches.set_folder_switch(
         *context.caller(), conversation_id, folder_id, json_data.enabled
     )
     return FolderOverrideModel.of(switch)
@@ -219,4 +217,4 @@ def set_folder_override(
 @blueprint.delete("/conversations/<uuid:conversation_id>/folder-overrides/<uuid:folder_id>")
 def forget_folder_override(conversation_id: UUID, folder_id: UUID) -> None:
     """Remove a conversation's switch of a folder."""
-    selections.set_folder_switch(*context.caller(), conversation_id, folder_id, None)
+    switches.set_folder_switch(*context.caller(), conversation_id, folder_id, None)

@@ -19,7 +19,7 @@ from portal.domain.people import User
 from portal.store.answers import conversations as conversation_store
 from portal.store.answers import sources as source_store
 from portal.store.documents import rows as document_store
-from portal.store.documents import selections as selection_store
+from portal.store.documents import switches as switch_store
 from portal.store.session import Session
 from portal.text.characters.folding import fold, in_script_of
 from portal.text.terms.analyser import query_terms
@@ -101,7 +101,7 @@ def find_reply(
 
     if understood and (text := replies.reply_to(understood, message, language)):
         return Reply(text)
-    if not selection_store.has_enabled(session, user, conversation_id, scope):
+    if not switch_store.has_enabled(session, user, conversation_id, scope):
         is_scoped = scope or (
             conversation_id and conversation_store.get_scope(session, conversation_id)
         )
@@ -111,7 +111,7 @@ def find_reply(
         return None
     titles = _titles(session, user, conversation_id, scope)
     if understood.intent is Intent.LIST_DOCUMENTS:
-        enabled_count, total_count = selection_store.count(
+        enabled_count, total_count = switch_store.count_enabled(
             session, user, conversation_id, scope=scope
         )
         head = say("listed", enabled=enabled_count, total=total_count)
@@ -173,7 +173,7 @@ def chunks_to_read(
 def _titles(
     session: Session, user: User, conversation_id: UUID | None, scope: AskScope | None
 ) -> dict[UUID, str]:
-    listed = selection_store.list_switches(
+    listed = switch_store.list_switches(
         session, user, conversation_id, contains="", cursor=None, limit=_MAX_READ, scope=scope
     )
     return {one.document_id: one.title for one in listed.items if one.enabled}

@@ -32,8 +32,8 @@ from portal.services.search import dynamic_config, engine
 from portal.store.answers import conversations as conversation_store
 from portal.store.answers import sources as source_store
 from portal.store.answers.sources import PastMessage
-from portal.store.documents import selections as selection_store
-from portal.store.documents.selections import Snapshot
+from portal.store.documents import switches as switch_store
+from portal.store.documents.switches import Snapshot
 from portal.store.embedding_models import registry
 from portal.store.people import accounts as account_store
 from portal.text.language import detect_language, detect_question_language
@@ -168,7 +168,7 @@ def _search_and_read(
             session, asked.user, asked.conversation_id,
             [*outlined, *(hit.chunk_id for hit in hits)],
         )  # fmt: skip
-        snapshot = selection_store.snapshot(session, asked.user, asked.conversation_id, asked.scope)
+        snapshot = switch_store.snapshot(session, asked.user, asked.conversation_id, asked.scope)
         past = source_store.read_past(
             session, asked.user, asked.conversation_id, before=asked.before
         )

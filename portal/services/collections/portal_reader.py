@@ -19,7 +19,7 @@ from portal.services.search import engine
 from portal.store.answers import conversations
 from portal.store.collections import portal_chunks
 from portal.store.collections.portal_chunks import PortalChunk
-from portal.store.documents import selections
+from portal.store.documents import switches
 from portal.store.embedding_models import registry
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.people import accounts
@@ -127,13 +127,13 @@ class PortalReader:
         self, session: Session, user: User, chunks: Sequence[PortalChunk]
     ) -> list[ReadChunk]:
         documents = list({chunk.document_id for chunk in chunks})
-        switches = selections.find_switches(
+        found = switches.find_switches(
             session, user, documents, conversation_id=self.conversation_id
         )
         return [
-            ReadChunk(chunk, switches[chunk.document_id].source)
+            ReadChunk(chunk, found[chunk.document_id].source)
             for chunk in chunks
-            if chunk.document_id in switches
+            if chunk.document_id in found
         ]
 
 

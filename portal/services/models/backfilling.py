@@ -14,7 +14,7 @@ from portal.errors import EmbedderUnavailable, InvalidEmbedding, VectorStoreDisa
 from portal.services import Services
 from portal.services.models import builds, catalog
 from portal.store.embedding_models import builds as build_store
-from portal.store.embedding_models import switches
+from portal.store.embedding_models import lifecycle
 from portal.store.embedding_models.registry import RegisteredModel
 
 log = structlog.get_logger(__name__)
@@ -49,7 +49,7 @@ def embed_batch(services: Services, user: User, *, batch_size: int) -> Backfille
     with _in_turn(services, model):
         embedded = _embed(services, model, batch_size)
         with services.database.begin() as session:
-            remaining = switches.coverage(session, model).missing
+            remaining = lifecycle.coverage(session, model).missing
         if embedded and not remaining:
             builds.finish(services, model)
     log.info("batch_embedded", model=model.name, embedded=embedded, remaining=remaining)

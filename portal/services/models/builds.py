@@ -20,7 +20,7 @@ from portal.errors import Conflict, NoSuchModel, PortalError
 from portal.services import Services
 from portal.services.models import catalog, comparison
 from portal.store.embedding_models import builds as build_store
-from portal.store.embedding_models import registry, switches
+from portal.store.embedding_models import lifecycle, registry
 from portal.store.embedding_models.registry import RegisteredModel
 
 log = structlog.get_logger(__name__)
@@ -205,7 +205,7 @@ def _note(
 ) -> tuple[int, int]:
     """Record the stage of a build, and how many of the chunks have a vector."""
     with services.database.begin() as session:
-        coverage = switches.coverage(session, model)
+        coverage = lifecycle.coverage(session, model)
         done, total = coverage.chunks - coverage.missing, coverage.chunks
         build_store.note_progress(session, model, stage, done=done, total=total, failure=failure)
     return done, total
@@ -219,7 +219,7 @@ def finish(services: Services, model: RegisteredModel) -> None:
         known = registry.find_model(session, model.name)
         if known is None:
             return
-        coverage = switches.coverage(session, known)
+        coverage = lifecycle.coverage(session, known)
         registry.set_complete(session, known, is_complete=not coverage.missing)
         done = coverage.chunks - coverage.missing
         build_store.note_progress(session, known, None, done=done, total=coverage.chunks)

@@ -23,7 +23,7 @@ from portal.services.models import directory_check
 from portal.services.transactions import in_transaction
 from portal.settings import EmbeddingSettings
 from portal.store.documents.ingestion import embedded_texts
-from portal.store.embedding_models import registry, switches
+from portal.store.embedding_models import lifecycle, registry
 from portal.store.embedding_models.registry import RegisteredModel
 from portal.store.session import Session
 
@@ -173,21 +173,21 @@ def _is_replaceable(session: Session, services: Services, active: RegisteredMode
     name = services.embedder.name
     if active.name == name or registry.find_model(session, name) is not None:
         return False
-    return switches.is_untried(session, active)
+    return lifecycle.is_untried(session, active)
 
 
 def _adopt(session: Session, services: Services, source: ModelSource) -> RegisteredModel:
     registry.lock_registry(session)
     active = registry.find_active(session)
     if active is not None and _is_replaceable(session, services, active):
-        switches.drop_model(session, active)
+        lifecycle.drop_model(session, active)
     axis = services.calibration.language_axis
     registry.ensure_model(session, source, services.settings.search, axis=axis)
     serving = registry.find_active(session)
     if serving is None:
         # It was registered to be built while no model was active.
         serving = require(session, source.name)
-        switches.activate_model(session, serving)
+        lifecycle.activate_model(session, serving)
     return serving
 
 

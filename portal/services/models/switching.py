@@ -19,10 +19,10 @@ from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.models import catalog
 from portal.store.embedding_models import builds as build_store
-from portal.store.embedding_models import registry, switches
+from portal.store.embedding_models import lifecycle, registry
 from portal.store.embedding_models.builds import BuildState
+from portal.store.embedding_models.lifecycle import Coverage, Size
 from portal.store.embedding_models.registry import RegisteredModel
-from portal.store.embedding_models.switches import Coverage, Size
 from portal.store.session import Session
 
 log = structlog.get_logger(__name__)
@@ -55,12 +55,12 @@ class Switched:
 def list_models(services: Services) -> list[ModelSummary]:
     """Return all models, oldest first."""
     with services.database.begin() as session:
-        previous = switches.find_previous(session)
+        previous = lifecycle.find_previous(session)
         return [
             ModelSummary(
                 model=model,
-                coverage=switches.coverage(session, model),
-                size=switches.read_size(session, model),
+                coverage=lifecycle.coverage(session, model),
+                size=lifecycle.read_size(session, model),
                 build=build_store.read_build(session, model),
                 is_previous=previous is not None and previous.id == model.id,
             )
@@ -100,7 +100,7 @@ def rollback(services: Services, *, force: bool = False, actor: User | None = No
     """Return to the previously active model at once. Raises Conflict as `switch`, and when there is
     none."""
     with services.database.begin() as session:
-        previous = switches.find_previous(session)
+        previous = lifecycle.find_previous(session)
     if previous is None:
         raise Conflict("there is no previous model to roll back to")
     return _switch(services, previous.name, force=force, actor=actor)
@@ -116,7 +116,7 @@ def _switch(services: Services, name: str, *, force: bool, actor: User | None) -
             raise Conflict("“%(name)s” is already active", name=name)
         if not force and not model.is_complete:
             _require_vectors(session, model)
-        switches.activate_model(session, model)
+        lifecycle.activate_model(session, model)
         serving = catalog.require(session, name)
         audit.record(
             session,
@@ -130,7 +130,7 @@ def _switch(services: Services, name: str, *, force: bool, actor: User | None) -
 
 
 def _require_vectors(session: Session, model: RegisteredModel) -> None:
-    missing = switches.coverage(session, model).missing
+    missing = lifecycle.coverage(session, model).missing
     if missing or model.status == "building":
         raise Conflict(
             "%(missing)s passages have not been embedded by “%(name)s” yet; finish building "
@@ -154,7 +154,7 @@ def drop(services: Services, name: str, *, actor: User | None = None) -> None:
             if active is not None and active.name == name:
                 raise Conflict("“%(name)s” is active; switch to another model first", name=name)
             dropped = catalog.require(session, name)
-            switches.drop_model(session, dropped)
+            lifecycle.drop_model(session, dropped)
             subject = Subject(SubjectKind.MODEL, dropped.id, name)
             audit.record(session, AuditEvent.MODEL_DROPPED, actor, subject)
 

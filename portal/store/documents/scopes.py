@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from portal.domain.documents.selection import AskScope, NamedScope
 from portal.domain.people import User
 from portal.errors import NotFound
-from portal.store.documents import document_lists, rows, selections
+from portal.store.documents import document_lists, rows, switches
 from portal.store.documents.folders import folder_visible_to
 from portal.store.documents.selection import listed_for
 from portal.store.models import DocumentRow, FolderRow
@@ -75,8 +75,8 @@ def find_named(session: Session, user: User, words: str, *, limit: int) -> Named
 def switch_on(session: Session, conversation_id: UUID, scope: AskScope) -> None:
     """Switch the documents and folders of a scope on in a conversation."""
     for document_id in scope.documents:
-        selections.set_switch(session, document_id, conversation_id=conversation_id, enabled=True)
+        switches.set_switch(session, document_id, conversation_id=conversation_id, enabled=True)
     for folder_id in scope.folders:
-        selections.set_folder_switch(
+        switches.set_folder_switch(
             session, folder_id, conversation_id=conversation_id, enabled=True
         )

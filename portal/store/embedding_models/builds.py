@@ -20,8 +20,8 @@ from portal.store.documents.ingestion import queue
 from portal.store.documents.selection import PORTAL_COLLECTION
 from portal.store.documents.texts import chunks as chunk_store
 from portal.store.embedding_models import language_axis
+from portal.store.embedding_models.lifecycle import IS_MISSING, PORTAL_CHUNKS, read_size
 from portal.store.embedding_models.registry import RegisteredModel, list_models, lock_registry
-from portal.store.embedding_models.switches import IS_MISSING, PORTAL_CHUNKS, read_size
 from portal.store.embedding_models.vector_index import (
     build_aside,
     described,

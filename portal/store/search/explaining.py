@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from portal.domain.documents import DocumentSummary
 from portal.domain.documents.selection import DocumentSwitch
 from portal.domain.people import User
-from portal.store.documents import rows, selections
+from portal.store.documents import rows, switches
 from portal.store.models import ChunkEmbeddingRow, DocumentChunkRow, DocumentRow
 from portal.store.search.filters.narrowing import Narrowing
 
@@ -39,7 +39,7 @@ def document_state(
     has_text = session.scalar(
         select(DocumentRow.current_job_id.is_not(None)).where(DocumentRow.id == document_id)
     )
-    switch = selections.find_switch(session, user, conversation_id, document_id)
+    switch = switches.find_switch(session, user, conversation_id, document_id)
     return DocumentState(summary=summary, has_text=bool(has_text), switch=switch)
 
 

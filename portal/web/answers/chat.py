@@ -28,7 +28,7 @@ from portal.http.messages import error_message
 from portal.http.responses.downloads import conversation_file
 from portal.services.answers import answering, conversations, sharing, writers
 from portal.services.answers.streaming import AnswerStream
-from portal.services.documents import library, selections
+from portal.services.documents import library, switches
 from portal.web.answers import about
 from portal.web.answers.rendering import questions_of
 from portal.web.blueprint import PageBlueprint
@@ -181,7 +181,7 @@ def page_values(conversation_id: UUID) -> dict[str, Any]:
     services, user = context.caller()
     conversation = conversations.get(services, user, conversation_id)
     messages = conversations.messages(services, user, conversation_id)
-    enabled_count, total_count = selections.count(services, user, conversation_id)
+    enabled_count, total_count = switches.count_enabled(services, user, conversation_id)
     return {
         **_list_values(),
         "pane": _pane(conversation_id, messages),

@@ -24,7 +24,7 @@ from portal.domain.documents import (
 from portal.domain.documents.jobs import Job
 from portal.errors import N_, Forbidden, NotFound
 from portal.http import context
-from portal.services.documents import folders, library, selections
+from portal.services.documents import folders, library, switches
 from portal.services.documents.ingestion import jobs
 from portal.web.blueprint import PageBlueprint
 from portal.web.documents.folders.forms import tree_values
@@ -176,10 +176,10 @@ def page_values(query: ListQuery | None = None, **more: Any) -> dict[str, Any]:
         **list_values(query),
         **tree_values(opened),
         "opened": opened,
-        "folder_switch": selections.folder_switch(*context.caller(), folder_id)
+        "folder_switch": switches.get_folder_switch(*context.caller(), folder_id)
         if folder_id
         else None,
-        "folders_off": selections.folders_off(*context.caller()),
+        "folders_off": switches.find_folders_off(*context.caller()),
         "choices": {
             "status": [(one, gettext(STATUS_WORDS[one])) for one in DocumentStatus],
             "type": _type_choices(query),

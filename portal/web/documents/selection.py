@@ -18,7 +18,7 @@ from portal.domain.documents.selection import (
 from portal.errors import N_, MalformedRequest
 from portal.http import context
 from portal.services.answers import conversations
-from portal.services.documents import folders, selections
+from portal.services.documents import folders, switches
 from portal.web.blueprint import PageBlueprint
 from portal.web.documents.folders.forms import parse_id
 from portal.web.layout import Answer, fragments, go_back, wants_fragment
@@ -68,7 +68,7 @@ def cause(switch: Switch) -> str:
 @blueprint.post("/documents/<uuid:document_id>/selection")
 def set_default(document_id: UUID) -> Answer:
     """Enable or disable a document for the user, in conversations without an override."""
-    switch = selections.set_switch(*context.caller(), None, document_id, _read_state())
+    switch = switches.set_switch(*context.caller(), None, document_id, _read_state())
     if wants_fragment():
         return render_template("fragments/selection/_toggle.html", switch=switch)
     return go_back(url_for("documents.index", _anchor=f"document-{document_id}"))
@@ -77,7 +77,7 @@ def set_default(document_id: UUID) -> Answer:
 @blueprint.post("/folders/<uuid:folder_id>/selection")
 def set_folder_default(folder_id: UUID) -> Answer:
     """Enable or disable a folder for the user, with everything that is added to it later."""
-    selections.set_folder_switch(*context.caller(), None, folder_id, _read_state())
+    switches.set_folder_switch(*context.caller(), None, folder_id, _read_state())
     # The page is reloaded; the anchor keeps the keyboard focus at the switch.
     return go_back(url_for("documents.index", folder=folder_id, _anchor="folder-toggle"))
 
@@ -99,7 +99,7 @@ def show(conversation_id: UUID) -> Answer:
 @blueprint.post("/chat/<uuid:conversation_id>/documents")
 def set_all(conversation_id: UUID) -> Answer:
     """Enable or disable all documents in a conversation, or restore the defaults."""
-    selections.set_all_overrides(*context.caller(), conversation_id, _read_state())
+    switches.set_all_overrides(*context.caller(), conversation_id, _read_state())
     if wants_fragment():
         values = switches_values(conversation_id)
         return fragments(("fragments/selection/_list.html", values), *_counts(values))
@@ -109,7 +109,7 @@ def set_all(conversation_id: UUID) -> Answer:
 @blueprint.post("/chat/<uuid:conversation_id>/folders/<uuid:folder_id>")
 def set_folder(conversation_id: UUID, folder_id: UUID) -> Answer:
     """Enable or disable a folder in a conversation."""
-    selections.set_folder_switch(
+    switches.set_folder_switch(
         *context.caller(), conversation_id, folder_id, _read_state(), clears_inside=True
     )
     if wants_fragment():
@@ -123,10 +123,10 @@ def set_folder(conversation_id: UUID, folder_id: UUID) -> Answer:
 def set_one(conversation_id: UUID, document_id: UUID) -> Answer:
     """Set the switch of one document in a conversation."""
     services, user = context.caller()
-    switch = selections.set_switch(services, user, conversation_id, document_id, _read_state())
+    switch = switches.set_switch(services, user, conversation_id, document_id, _read_state())
     if not wants_fragment():
         return go_back(f"{_panel(conversation_id)}#switch-{document_id}")
-    enabled_count, total_count = selections.count(services, user, conversation_id)
+    enabled_count, total_count = switches.count_enabled(services, user, conversation_id)
     values = {
         "conversation_id": conversation_id,
         "enabled_count": enabled_count,
@@ -140,7 +140,7 @@ def set_one(conversation_id: UUID, document_id: UUID) -> Answer:
 
 def rows_switches(document_ids: Sequence[UUID]) -> dict[UUID, DocumentSwitch]:
     """Return the user's default switches of these documents."""
-    return selections.switches(*context.caller(), document_ids)
+    return switches.find_switches(*context.caller(), document_ids)
 
 
 def init_app(app: Flask) -> None:
@@ -158,11 +158,11 @@ def switches_values(conversation_id: UUID) -> dict[str, Any]:
     folder_switches = (
         ()
         if cursor
-        else selections.list_folder_switches(
+        else switches.list_folder_switches(
             services, user, conversation_id, parent_id=folder_id, contains=text, with_counts=True
         )
     )
-    page = selections.list_switches(
+    page = switches.list_switches(
         services,
         user,
         conversation_id,
@@ -198,7 +198,7 @@ def _found_folders(
     """Yield the folders of a filtered list: the changed document may be in one of them."""
     if not values["text"]:
         return
-    found = selections.list_folder_switches(
+    found = switches.list_folder_switches(
         *context.caller(), conversation_id, contains=values["text"], with_counts=True
     )
     for switch in found[:MAX_FOLDERS_SHOWN]:

@@ -34,7 +34,7 @@ from portal.domain.embedding import Vector
 from portal.embeddings.layer import EmbedderLayer
 from portal.errors import ChatUnavailable, InvalidInput, NotFound
 from portal.services.answers import answering, conversations
-from portal.services.documents import library, selections
+from portal.services.documents import library, switches
 from portal.services.search import dynamic_config
 from portal.store.models import UserRow
 from tests.conftest import Portal
@@ -85,9 +85,9 @@ def test_prompt_holds_what_is_on_and_nothing_else(portal: Portal, talk) -> None:
     services = saying(portal.services, "Well.")
     documents = library.list_documents(portal.services, portal.admin).items
     leave = next(one for one in documents if one.title == "Leave policy")
-    selections.set_switch(services, portal.admin, talk, leave.id, enabled=False)
+    switches.set_switch(services, portal.admin, talk, leave.id, enabled=False)
     ask(services, portal.admin, talk, QUESTION)
-    selections.set_switch(services, portal.admin, talk, leave.id, enabled=True)
+    switches.set_switch(services, portal.admin, talk, leave.id, enabled=True)
     ask(services, portal.admin, talk, QUESTION)
     off, on = asked(services)
     assert "fifteen days" not in off.system
@@ -102,7 +102,7 @@ def test_answer_citing_a_disabled_document_is_left_out_of_the_history(portal: Po
     (cited,) = (one for one in first.citations if one.was_cited)
     ask(services, portal.admin, talk, "And the paper tray of the printer?")
     assert "Fifteen days" in asked(services)[-1].turns[1].content
-    selections.set_switch(services, portal.admin, talk, cited.document_id, enabled=False)
+    switches.set_switch(services, portal.admin, talk, cited.document_id, enabled=False)
     ask(services, portal.admin, talk, "And the paper tray of the printer?")
     request = asked(services)[-1]
     everything = request.system + "".join(turn.content for turn in request.turns)
@@ -127,7 +127,7 @@ def test_later_answer_repeating_a_disabled_document_is_left_out_too(portal: Port
     assert [one.title for one in first.citations] == ["Leave policy"]
     assert [one.title for one in second.citations] == ["Printer manual"]
     leave = first.citations[0].document_id
-    selections.set_switch(services, portal.admin, talk, leave, enabled=False)
+    switches.set_switch(services, portal.admin, talk, leave, enabled=False)
     ask(services, portal.admin, talk, "On which floor does the printer stand?")
     turns = asked(services)[-1].turns
     assert not any("ifteen days" in turn.content for turn in turns)
@@ -142,7 +142,7 @@ def test_switching_off_during_an_answer_applies_to_the_next_one(portal: Portal, 
     def switch_off(request: ChatRequest) -> Iterator[ChatEvent]:
         yield TextDelta("Fifteen ")
         for source in request.sources:
-            selections.set_switch(
+            switches.set_switch(
                 portal.services, portal.admin, None, source.document_id, enabled=False
             )
         yield TextDelta("days [1].")
@@ -210,7 +210,7 @@ def test_further_search_obeys_switches(portal: Portal, talk) -> None:
     printer = next(one for one in documents if one.title == "Printer manual")
 
     def search(_request: ChatRequest) -> Iterator[ChatEvent]:
-        selections.set_switch(portal.services, portal.admin, talk, printer.id, enabled=False)
+        switches.set_switch(portal.services, portal.admin, talk, printer.id, enabled=False)
         yield SearchCall("call-1", "paper tray of the printer")
 
     services = saying(portal.services, search, "Well [2].", takes_tools=True)
@@ -387,7 +387,7 @@ def test_edited_question_replaces_the_original_and_all_after_it(portal: Portal, 
 def test_replay_records_what_the_answer_was_made_from(portal: Portal, talk) -> None:
     documents = library.list_documents(portal.services, portal.admin).items
     off = next(one for one in documents if one.title == "Printer manual")
-    selections.set_switch(portal.services, portal.admin, talk, off.id, enabled=False)
+    switches.set_switch(portal.services, portal.admin, talk, off.id, enabled=False)
     answer = ask(saying(portal.services, "Fifteen [1]."), portal.admin, talk, QUESTION)
     on = sorted(str(one.id) for one in documents if one.id != off.id)
     assert answer.replay

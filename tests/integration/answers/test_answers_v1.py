@@ -16,7 +16,7 @@ from portal.domain.documents import Visibility
 from portal.errors import ChatUnavailable
 from portal.services import Services
 from portal.services.answers import single_answer
-from portal.services.documents import library, selections
+from portal.services.documents import library, switches
 from portal.services.search.programs import document_search
 from portal.settings.models import ChatSettings
 from tests.conftest import Portal
@@ -201,7 +201,7 @@ def test_answer_uses_no_hidden_or_disabled_document(portal: Portal, ids: dict[st
     secret = portal.add(
         f"Secret: {LEAVE}", name="secret.txt", owner=owner, visibility=Visibility.PRIVATE
     )
-    selections.set_switch(portal.services, reader, None, UUID(ids["sick"]), enabled=False)
+    switches.set_switch(portal.services, reader, None, UUID(ids["sick"]), enabled=False)
     services = saying(portal.services, "All [1][2][3][4].")
     given = answer(portal, services, user=reader)
     assert set(given["citations"]) == {ids["leave"], ids["report"]}

@@ -13,7 +13,7 @@ from sqlalchemy import text
 from portal.errors import InvalidInput, NotFound
 from portal.services import Services
 from portal.services.answers import conversations
-from portal.services.documents import selections
+from portal.services.documents import switches
 from tests.conftest import Portal
 from tests.factories.answers import ask
 
@@ -50,7 +50,7 @@ def test_deleted_conversation_is_gone_until_it_is_restored(portal: Portal, talk:
         lambda: conversations.rename(services, admin, talk, "Another"),
         lambda: conversations.delete(services, admin, talk),
         lambda: ask(services, admin, talk, QUESTION),
-        lambda: selections.count(services, admin, talk),
+        lambda: switches.count_enabled(services, admin, talk),
         lambda: conversations.restore(services, portal.user("mei"), talk),
     ):
         with pytest.raises(NotFound):

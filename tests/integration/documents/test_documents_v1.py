@@ -18,7 +18,7 @@ from portal.domain.documents import DocumentSummary, Visibility
 from portal.domain.people import User
 from portal.embeddings.providers.hashing import HashingEmbedder
 from portal.services import Services
-from portal.services.documents import library, selections
+from portal.services.documents import library, switches
 from portal.services.documents.ingestion import indexing
 from portal.services.documents.intake import uploads
 from portal.text.terms.analyser import query_terms
@@ -289,7 +289,7 @@ def test_only_enabled_documents_are_found(
 ) -> None:
     owner, other = portal.user("owner"), portal.user("other")
     portal.add(QUESTION, name="private.txt", owner=owner, visibility=Visibility.PRIVATE)
-    selections.set_switch(portal.services, other, None, filled["leave"].id, enabled=False)
+    switches.set_switch(portal.services, other, None, filled["leave"].id, enabled=False)
     library.delete_document(portal.services, portal.admin, filled["handbook"].id)
     theirs = client.post("/v1/search", headers=portal.headers(other), json={"query": QUESTION}).json
     assert not {"private", "leave", "handbook"} & set(titles(theirs))

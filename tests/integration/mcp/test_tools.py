@@ -15,7 +15,7 @@ from portal.domain.documents.folder_members import MemberKind
 from portal.domain.documents.folders import FolderRole, FolderVisibility
 from portal.errors import InvalidToken, RateLimited, SecondFactorEnrolmentRequired
 from portal.services import Services
-from portal.services.documents import folders, library, selections
+from portal.services.documents import folders, library, switches
 from portal.services.documents.folders import members as folder_members
 from portal.services.people import accounts, sessions, tokens
 from tests.conftest import PASSWORD, Portal
@@ -135,7 +135,7 @@ def test_foreign_document_answers_like_a_missing_one(portal: Portal, door: Door)
     off = portal.add(f"{HANDBOOK} Off.", title="Switched off")
     trashed = portal.add(f"{HANDBOOK} Trash.", title="Trashed")
     shown = portal.add(f"{HANDBOOK} Shown.", title="Shown")
-    selections.set_switch(portal.services, ada, None, off.id, enabled=False)
+    switches.set_switch(portal.services, ada, None, off.id, enabled=False)
     library.delete_document(portal.services, portal.admin, trashed.id)
     with portal.services.database.engine.connect() as connection:
         rows = connection.execute(text("SELECT document_id, id FROM document_chunks")).all()

@@ -16,7 +16,7 @@ from portal.domain.documents.selection import AskScope
 from portal.domain.search import SearchMode, SearchRequest
 from portal.services import Services
 from portal.services.answers import conversations
-from portal.services.documents import bulk, folders, selections
+from portal.services.documents import bulk, folders, switches
 from portal.services.documents.folders import members as folder_members
 from portal.services.documents.sources import folder_sources
 from portal.services.people import accounts, groups
@@ -71,7 +71,7 @@ def filled(make_services: Callable[..., Services], tmp_path: Path) -> Portal:
     tied.tie()
     assert tied.run().added == 1
     tied.index()
-    selections.set_folder_switch(services, kim, None, made["open"], False)
+    switches.set_folder_switch(services, kim, None, made["open"], False)
     scope = AskScope(documents=(stored["open"],), folders=(made["board"],), tags=("birds",))
     chat = conversations.create(services, kim, scope=scope)
     ask(services, kim, chat.id, "What flies?", scope=AskScope(folders=(made["board"],)))

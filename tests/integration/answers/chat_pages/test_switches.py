@@ -6,7 +6,7 @@ import re
 from uuid import UUID
 
 from portal.domain.documents import DocumentSummary
-from portal.services.documents import selections
+from portal.services.documents import switches
 from tests.conftest import Portal
 from tests.integration.answers.chat_pages.conftest import FRAGMENT, Chat, text_of
 
@@ -65,5 +65,5 @@ def test_one_request_switches_all_documents(chat: Chat, portal: Portal) -> None:
     for state, count in (("off", 0), ("on", 2), ("inherit", 2)):
         answer = chat.post(f"{address}/documents", FRAGMENT, state=state)
         assert f"Using {count} of 2 documents" in text_of(answer)
-        counted = selections.count(portal.services, chat.user, conversation_id)
+        counted = switches.count_enabled(portal.services, chat.user, conversation_id)
         assert counted == (count, 2)

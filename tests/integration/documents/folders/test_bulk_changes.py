@@ -19,7 +19,7 @@ from portal.domain.documents.bulk import BulkAction, BulkResult
 from portal.domain.people import User
 from portal.errors import NotFound
 from portal.services import Services
-from portal.services.documents import bulk, folders, library, selections
+from portal.services.documents import bulk, folders, library, switches
 from portal.store.documents import bulk as bulk_store
 from portal.store.documents import folders as folder_store
 from portal.text.titles import MAX_TAGS
@@ -201,13 +201,13 @@ def test_nothing_selected_changes_nothing(shelf: Shelf) -> None:
 
 def test_bulk_switch_affects_one_user_and_can_be_undone(shelf: Shelf) -> None:
     services = shelf.portal.services
-    selections.set_switch(services, shelf.ada, None, UUID(shelf.ids["a"]), True)
+    switches.set_switch(services, shelf.ada, None, UUID(shelf.ids["a"]), True)
     done = shelf.apply(shelf.ada, "switch", matching={}, enabled=False)
     assert (done["changed_count"], done["skipped_count"]) == (4, 0)
-    assert selections.count(services, shelf.ada, None) == (0, 4)
-    assert selections.count(services, shelf.eve, None) == (4, 4)
+    assert switches.count_enabled(services, shelf.ada, None) == (0, 4)
+    assert switches.count_enabled(services, shelf.eve, None) == (4, 4)
     assert shelf.undo(shelf.ada, done["change_id"]).json == {"changed_count": 4}
-    found = selections.switches(services, shelf.ada, list(shelf.ids.values()))
+    found = switches.find_switches(services, shelf.ada, list(shelf.ids.values()))
     assert sorted((one.title, one.user_default) for one in found.values()) == [
         ("a", True),
         ("b", None),
@@ -215,16 +215,16 @@ def test_bulk_switch_affects_one_user_and_can_be_undone(shelf: Shelf) -> None:
         ("d", None),
     ]
     shelf.apply(shelf.ada, "switch", "a", "b", enabled=None)
-    assert selections.count(services, shelf.ada, None) == (4, 4)
+    assert switches.count_enabled(services, shelf.ada, None) == (4, 4)
 
 
 def test_undo_keeps_switches_that_were_set_since(shelf: Shelf) -> None:
     services, a = shelf.portal.services, UUID(shelf.ids["a"])
-    selections.set_switch(services, shelf.ada, None, a, False)
+    switches.set_switch(services, shelf.ada, None, a, False)
     done = shelf.apply(shelf.ada, "switch", "a", enabled=None)
-    selections.set_switch(services, shelf.ada, None, a, True)
+    switches.set_switch(services, shelf.ada, None, a, True)
     assert shelf.undo(shelf.ada, done["change_id"]).json == {"changed_count": 0}
-    assert selections.switches(services, shelf.ada, [a])[a].user_default is True
+    assert switches.find_switches(services, shelf.ada, [a])[a].user_default is True
 
 
 def test_restoring_skips_documents_that_were_uploaded_again(shelf: Shelf) -> None:
@@ -337,7 +337,7 @@ def test_forms_work_without_scripts(shelf: Shelf) -> None:
     assert shelf.state("d").tags == []
     off = {"matching": "1", "q": "a", "action": "switch:off"}
     assert shelf.client.post("/documents/bulk", headers=headers, data=off).status_code == 303
-    assert selections.count(shelf.portal.services, shelf.ada, None) == (3, 4)
+    assert switches.count_enabled(shelf.portal.services, shelf.ada, None) == (3, 4)
     for wrong in (
         {"action": "explode"},
         {"action": "switch:x"},

@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from portal.domain.documents import Visibility
 from portal.errors import EmptyFile, NotFound
-from portal.services.documents import folders, library, selections
+from portal.services.documents import folders, library, switches
 from portal.services.documents.ingestion import attempts
 from portal.store.documents import rows as document_store
 from portal.store.models import DocumentRow
@@ -107,16 +107,16 @@ class Changes(SmallPortal):
         enabled = rng.choice((True, False, False, None))
         if not self.model.sees_folder(Asker(user.id, user.is_admin), folder):
             try:
-                selections.set_folder_switch(services, user, None, folder, enabled)
+                switches.set_folder_switch(services, user, None, folder, enabled)
             except NotFound:
                 return
             raise AssertionError("a foreign folder was switched")
         if conversation is not None and rng.random() < 0.5:
             owner = conversation
-            selections.set_folder_switch(services, user, conversation, folder, enabled)
+            switches.set_folder_switch(services, user, conversation, folder, enabled)
         else:
             owner = user.id
-            selections.set_folder_switch(services, user, None, folder, enabled)
+            switches.set_folder_switch(services, user, None, folder, enabled)
         self.model.folder_switches.pop((owner, folder), None)
         if enabled is not None:
             self.model.folder_switches[owner, folder] = enabled

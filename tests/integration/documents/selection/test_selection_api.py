@@ -12,7 +12,7 @@ from portal import create_app
 from portal.domain.documents import Visibility
 from portal.services import Services
 from portal.services.answers import conversations
-from portal.services.documents import library, selections
+from portal.services.documents import library, switches
 from tests.conftest import Portal
 from tests.factories.cases import for_each
 
@@ -112,7 +112,7 @@ def test_all_off_all_on_and_back_to_own_defaults(client: FlaskClient, portal: Po
         answer = client.put(overrides(talk), headers=portal.headers(), json={"enabled": enabled})
         assert answer.status_code == 204
         assert sorted(found(client, portal, conversation_id=str(talk))) == expected
-        assert selections.count(portal.services, portal.admin, talk) == (len(expected), 3)
+        assert switches.count_enabled(portal.services, portal.admin, talk) == (len(expected), 3)
 
 
 def test_switch_takes_effect_in_every_process_at_once(
@@ -192,7 +192,7 @@ def test_bad_cursor_is_malformed(client: FlaskClient, portal: Portal, cursor: st
 def test_switches_of_rows_omit_invisible_documents(portal: Portal) -> None:
     shown, ada = portal.add("maple"), portal.user("ada")
     hidden = portal.add("maple, hidden", visibility=Visibility.PRIVATE)
-    selections.set_switch(portal.services, ada, None, shown.id, enabled=False)
-    switches = selections.switches(portal.services, ada, [shown.id, hidden.id])
-    assert {key: one.enabled for key, one in switches.items()} == {shown.id: False}
-    assert selections.switches(portal.services, portal.admin, []) == {}
+    switches.set_switch(portal.services, ada, None, shown.id, enabled=False)
+    found = switches.find_switches(portal.services, ada, [shown.id, hidden.id])
+    assert {key: one.enabled for key, one in found.items()} == {shown.id: False}
+    assert switches.find_switches(portal.services, portal.admin, []) == {}

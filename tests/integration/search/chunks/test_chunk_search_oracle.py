@@ -18,7 +18,7 @@ from portal.domain.documents.chunks import NewChunk
 from portal.domain.people import User
 from portal.services import Services
 from portal.services.answers import conversations
-from portal.services.documents import chunks, library, selections
+from portal.services.documents import chunks, library, switches
 from tests.conftest import Portal
 
 CHUNKS = 6
@@ -99,10 +99,10 @@ class World:
             is_on = rng.random() < 0.5
             if rng.random() < 0.5:
                 self.by_default[place] = is_on
-                selections.set_switch(services, self.ann, None, document_id, enabled=is_on)
+                switches.set_switch(services, self.ann, None, document_id, enabled=is_on)
             else:
                 self.in_conversation[place] = is_on
-                selections.set_switch(
+                switches.set_switch(
                     services, self.ann, self.conversation_id, document_id, enabled=is_on
                 )
 

@@ -18,7 +18,7 @@ from portal.database.bm25 import indexes
 from portal.domain.documents import DocumentSummary, Visibility
 from portal.domain.documents.chunks import NewChunk
 from portal.services import Services
-from portal.services.documents import chunks, library, selections
+from portal.services.documents import chunks, library, switches
 from portal.services.operations import setup
 from portal.services.search.programs import portal_semantic
 from portal.settings import load_settings
@@ -326,7 +326,7 @@ def test_6_5_no_index_of_words_is_no_error(
 def test_both_legs_find_only_documents_enabled_for_the_user(hybrid: Portal) -> None:
     owner, other = hybrid.user("owner"), hybrid.user("other")
     hybrid.add(QUESTION, name="private.txt", owner=owner, visibility=Visibility.PRIVATE)
-    selections.set_switch(hybrid.services, other, None, of(hybrid, "leave").id, enabled=False)
+    switches.set_switch(hybrid.services, other, None, of(hybrid, "leave").id, enabled=False)
     library.delete_document(hybrid.services, hybrid.admin, of(hybrid, "annual").id)
     theirs = ask(hybrid, limit=50, user=other)
     assert not {"private", "leave", "annual"} & set(titles(theirs))

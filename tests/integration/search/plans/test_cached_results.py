@@ -21,7 +21,7 @@ from portal.domain.vector_collections import NewRecord
 from portal.errors import NotFound
 from portal.services import Services
 from portal.services.collections.records import Collections
-from portal.services.documents import library, selections
+from portal.services.documents import library, switches
 from portal.services.search import dynamic_config, engine
 from portal.services.search.cache import SearchCache
 from portal.store.redis_store import RedisStore
@@ -202,9 +202,9 @@ def test_each_relevant_change_invalidates_cached_results(kept: Portal) -> None:
     documents = {one.title: one.id for one in library.list_documents(services, admin).items}
     document = documents[leave]
 
-    selections.set_switch(services, admin, None, document, False)
+    switches.set_switch(services, admin, None, document, False)
     assert leave not in titles(kept)
-    selections.set_switch(services, admin, None, document, True)
+    switches.set_switch(services, admin, None, document, True)
     assert leave in titles(kept)
     library.delete_document(services, admin, document)
     assert leave not in titles(kept)

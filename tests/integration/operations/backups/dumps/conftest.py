@@ -19,7 +19,7 @@ from portal.domain.documents import Visibility
 from portal.domain.search import SearchMode, SearchRequest
 from portal.processes.cli import main
 from portal.services import Services
-from portal.services.documents import library, selections
+from portal.services.documents import library, switches
 from portal.services.documents.intake import uploads
 from portal.services.operations import setup
 from portal.services.people import accounts
@@ -65,7 +65,7 @@ def full(portal: Portal, tmp_path: Path) -> Portal:
     portal.add(SECRET, name="secret.txt", owner=ada, visibility=Visibility.PRIVATE)
     thrown = portal.add("Thrown away.", name="old.txt")
     library.delete_document(portal.services, portal.admin, thrown.id)
-    selections.set_switch(portal.services, ada, None, office.id, False)
+    switches.set_switch(portal.services, ada, None, office.id, False)
     for name, content in (("later.txt", "Read me later."), ("scan.pdf", LARGE)):
         uploads.store_upload(
             portal.services,

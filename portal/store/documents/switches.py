@@ -91,7 +91,7 @@ def list_switches(
     documents in the scope are listed. Raises MalformedRequest on a bad cursor.
     """
     binds = selection_binds(user, conversation_id) | {"limit": limit + 1, "folder_id": folder_id}
-    enabled_count, total_count = count(session, user, conversation_id, is_readable=in_panel)
+    enabled_count, total_count = count_enabled(session, user, conversation_id, is_readable=in_panel)
     if contains:
         binds["contains"] = contains
     if cursor:
@@ -159,7 +159,7 @@ def find_switches(
     return {row.id: _to_switch(row) for row in session.execute(_SOME, binds)}
 
 
-def count(
+def count_enabled(
     session: Session,
     user: User,
     conversation_id: UUID | None,

@@ -14,11 +14,11 @@ from portal.services import Services
 from portal.services.transactions import in_transaction
 from portal.store.answers import conversations as conversation_store
 from portal.store.documents import folders as folder_store
-from portal.store.documents import selections as selection_store
+from portal.store.documents import switches as switch_store
 from portal.store.session import Session
 
-switches = in_transaction(selection_store.find_switches)
-folders_off = in_transaction(selection_store.find_folders_off)
+find_switches = in_transaction(switch_store.find_switches)
+find_folders_off = in_transaction(switch_store.find_folders_off)
 
 
 def list_switches(
@@ -33,10 +33,10 @@ def list_switches(
     folder_id: UUID | None = None,
 ) -> SelectionPage:
     """Return the effective switches and the tier that decides each, by title. For `in_panel`, see
-    `store.documents.selections.list_switches`. Raises MalformedRequest on a bad cursor."""
+    `store.documents.switches.list_switches`. Raises MalformedRequest on a bad cursor."""
     with services.database.begin() as session:
         _require_own(session, user, conversation_id)
-        return selection_store.list_switches(
+        return switch_store.list_switches(
             session,
             user,
             conversation_id,
@@ -59,9 +59,9 @@ def set_switch(
     it; None removes the switch. Takes effect with the next message, in every process."""
     with services.database.begin() as session:
         owner = _lock_owner(session, user, conversation_id)
-        existing(selection_store.find_switch(session, user, conversation_id, document_id))
-        selection_store.set_switch(session, document_id, **owner, enabled=enabled)
-        return existing(selection_store.find_switch(session, user, conversation_id, document_id))
+        existing(switch_store.find_switch(session, user, conversation_id, document_id))
+        switch_store.set_switch(session, document_id, **owner, enabled=enabled)
+        return existing(switch_store.find_switch(session, user, conversation_id, document_id))
 
 
 def set_all_overrides(
@@ -71,14 +71,14 @@ def set_all_overrides(
     defaults. Documents added later inherit."""
     with services.database.begin() as session:
         conversation_store.lock_own(session, conversation_id, user.id)
-        selection_store.set_all_overrides(session, user, conversation_id, enabled=enabled)
+        switch_store.set_all_overrides(session, user, conversation_id, enabled=enabled)
 
 
-def count(services: Services, user: User, conversation_id: UUID | None) -> tuple[int, int]:
+def count_enabled(services: Services, user: User, conversation_id: UUID | None) -> tuple[int, int]:
     """Return the number of enabled documents and of all, without those that could not be read."""
     with services.database.begin() as session:
         _require_own(session, user, conversation_id)
-        return selection_store.count(session, user, conversation_id, is_readable=True)
+        return switch_store.count_enabled(session, user, conversation_id, is_readable=True)
 
 
 def list_folder_switches(
@@ -91,12 +91,12 @@ def list_folder_switches(
     with_counts: bool = False,
 ) -> tuple[FolderSwitch, ...]:
     """Return the folders directly below one with their switches, or all whose names contain a text.
-    For `with_counts`, see `store.documents.selections.list_folder_switches`."""
+    For `with_counts`, see `store.documents.switches.list_folder_switches`."""
     with services.database.begin() as session:
         _require_own(session, user, conversation_id)
         if parent_id is not None:
             existing(folder_store.find_folder(session, user, parent_id))
-        return selection_store.list_folder_switches(
+        return switch_store.list_folder_switches(
             session,
             user,
             conversation_id,
@@ -106,10 +106,10 @@ def list_folder_switches(
         )
 
 
-def folder_switch(services: Services, user: User, folder_id: UUID) -> FolderSwitch:
+def get_folder_switch(services: Services, user: User, folder_id: UUID) -> FolderSwitch:
     """Return a user's own switch of a folder."""
     with services.database.begin() as session:
-        return existing(selection_store.find_folder_switch(session, user, None, folder_id))
+        return existing(switch_store.find_folder_switch(session, user, None, folder_id))
 
 
 def set_folder_switch(
@@ -126,13 +126,11 @@ def set_folder_switch(
     with services.database.begin() as session:
         folder_store.lock_tree(session)
         owner = _lock_owner(session, user, conversation_id)
-        existing(selection_store.find_folder_switch(session, user, conversation_id, folder_id))
+        existing(switch_store.find_folder_switch(session, user, conversation_id, folder_id))
         if clears_inside and conversation_id is not None and enabled is not None:
-            selection_store.clear_folder(session, user, conversation_id, folder_id)
-        selection_store.set_folder_switch(session, folder_id, **owner, enabled=enabled)
-        return existing(
-            selection_store.find_folder_switch(session, user, conversation_id, folder_id)
-        )
+            switch_store.clear_folder(session, user, conversation_id, folder_id)
+        switch_store.set_folder_switch(session, folder_id, **owner, enabled=enabled)
+        return existing(switch_store.find_folder_switch(session, user, conversation_id, folder_id))
 
 
 def _require_own(session: Session, user: User, conversation_id: UUID | None) -> None:

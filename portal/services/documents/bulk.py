@@ -25,6 +25,7 @@ from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.services.documents import shared_words
 from portal.services.documents.folders import find_open_for, gate_of, record_moves
 from portal.services.documents.ingestion import rereading
+from portal.services.transactions import in_transaction
 from portal.store.documents import bulk as bulk_store
 from portal.store.documents import bulk_reports as report_store
 from portal.store.documents import bulk_undo as undo_store
@@ -36,6 +37,8 @@ from portal.text.titles import check_domain, check_tags
 # Each is checked in its own transaction, because another document may have its file by now.
 MAX_FAILED_READ_AGAIN = 1000
 _LIFE = timedelta(days=1)
+
+add_report = in_transaction(report_store.add_report)
 
 
 def apply(
@@ -109,12 +112,6 @@ def _by_gate(gates: Mapping[UUID, UUID | None]) -> dict[UUID | None, list[UUID]]
     for document_id, gate_id in gates.items():
         found.setdefault(gate_id, []).append(document_id)
     return found
-
-
-def add_report(services: Services, user: User, action: BulkAction, done: BulkResult) -> UUID:
-    """Store a result for a day, so that it can be shown again."""
-    with services.database.begin() as session:
-        return report_store.add_report(session, user, action, done)
 
 
 def get_report(services: Services, user: User, report_id: UUID) -> BulkReport:

@@ -44,6 +44,7 @@ list_domains = in_transaction(document_lists.list_domains)
 list_owners = in_transaction(document_lists.list_owners)
 list_tags = in_transaction(document_lists.list_tags)
 list_summaries = in_transaction(document_store.list_summaries)
+list_trash = in_transaction(document_lists.list_trash)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,21 +81,6 @@ def is_empty(services: Services, user: User) -> bool:
     """Return whether the user sees no document at all."""
     with services.database.read() as session:
         return not document_store.sees_any(session, user)
-
-
-def list_trash(
-    services: Services,
-    user: User,
-    *,
-    filters: DocumentFilter | None = None,
-    cursor: str | None = None,
-    limit: int = 50,
-) -> CountedPage[DocumentSummary]:
-    """Return documents that the user may restore, last deleted first. Raises MalformedRequest on a
-    bad cursor."""
-    chosen = filters or DocumentFilter()
-    with services.database.begin() as session:
-        return document_lists.list_trash(session, user, filters=chosen, cursor=cursor, limit=limit)
 
 
 def get_document(services: Services, user: User, document_id: UUID) -> DocumentDetail:

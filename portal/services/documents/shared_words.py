@@ -9,12 +9,15 @@ from contextlib import contextmanager
 import structlog
 
 from portal.services import Services
+from portal.services.transactions import reading
 from portal.store.documents.texts import shared_words
 from portal.store.session import Session
 
 # Each takes half a millisecond, for which keyword searches wait.
 _CHUNKS_AT_ONCE = 50
 _FILLED_AT_ONCE_S = 2.0
+
+_are_left_by = reading(shared_words.are_left_by)
 
 log = structlog.get_logger(__name__)
 
@@ -33,11 +36,6 @@ def sharing(services: Services) -> Iterator[Session]:
             fill(services, seconds=_FILLED_AT_ONCE_S)
     except Exception as error:  # noqa: BLE001 - a job or a request that succeeded must not fail
         log.warning("words_left_to_housekeeping", error_type=type(error).__name__)
-
-
-def _are_left_by(services: Services, transaction: str) -> bool:
-    with services.database.read() as session:
-        return shared_words.are_left_by(session, transaction)
 
 
 def fill(

@@ -113,11 +113,16 @@ def _begin_after(
 
 
 def list_trash(
-    session: Session, user: User, *, filters: DocumentFilter, cursor: str | None, limit: int
+    session: Session,
+    user: User,
+    *,
+    filters: DocumentFilter | None = None,
+    cursor: str | None = None,
+    limit: int = 50,
 ) -> CountedPage[DocumentSummary]:
-    """Return documents in the user's trash, last deleted first. Raises MalformedRequest on a bad
-    cursor."""
-    statement = _filter(shown_to(user, deleted=True), user, filters)
+    """Return documents in the user's trash, which the user may restore, last deleted first. Raises
+    MalformedRequest on a bad cursor."""
+    statement = _filter(shown_to(user, deleted=True), user, filters or DocumentFilter())
     total = session.scalar(select(func.count()).select_from(statement.subquery())) or 0
     page = latest_first(
         session,

@@ -17,11 +17,14 @@ from portal.observability import metric_files
 from portal.observability.redaction import scrub
 from portal.services import Services
 from portal.services.operations import health, setup
+from portal.services.transactions import in_transaction
 from portal.settings import Settings
 from portal.store.operations import support
 
 # These may contain passwords, anywhere in them.
 _ADDRESSES = ("database_url", "database_replica_url", "redis_url")
+
+_read_database = in_transaction(support.read_state)
 
 
 def make_bundle(services: Services) -> Iterator[tuple[str, str]]:
@@ -34,7 +37,7 @@ def make_bundle(services: Services) -> Iterator[tuple[str, str]]:
             "health": health.check(services),
             "vector_store": health.check_vector_store(services),
         },
-        "database.json": lambda: _database(services),
+        "database.json": lambda: _read_database(services),
     }
     for name, read in parts.items():
         yield name, json.dumps(_read(read), ensure_ascii=False, indent=2, default=str) + "\n"
@@ -79,11 +82,6 @@ def _without_secrets(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_secrets(inner) for inner in value]
     return scrub(value) if isinstance(value, str) else value
-
-
-def _database(services: Services) -> dict[str, Any]:
-    with services.database.begin() as session:
-        return support.read_state(session)
 
 
 def _metrics(settings: Settings) -> str:

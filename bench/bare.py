@@ -10,8 +10,8 @@ import psycopg
 from bench.corpus import Corpus, Question
 from bench.timing import Contender
 from bench.truth import candidates_per_leg
+from portal.domain.search.bm25 import SHARED_CHUNKS
 from portal.store.embedding_models import registry
-from portal.store.search.keywords.index import SHARED_CHUNKS
 from portal.text.terms.analyser import query_terms
 
 VECTOR_SCAN, BM25_SCAN = "bare vector index scan", "bare BM25 index scan"

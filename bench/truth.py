@@ -19,10 +19,10 @@ from bench.corpus import Corpus, Question, best_first
 from bench.corpus.profiles import Profile
 from portal.domain.embedding import Vector
 from portal.domain.search import Fusion, Normalisation
+from portal.domain.search.bm25 import SHARED_CHUNKS
 from portal.domain.search.fusion import MAX_COMPARED_BY_PROXIMITY as COMPARED
 from portal.domain.search.fusion import PROXIMITY
 from portal.services.search import dynamic_config
-from portal.store.search.keywords.index import SHARED_CHUNKS
 from portal.text.language import detect_language
 from portal.text.terms.analyser import query_terms
 from portal.text.terms.lexicon import translated_share, translates, translations

@@ -30,12 +30,12 @@ from werkzeug.routing import Rule
 
 from portal import create_app
 from portal.container import build_services
-from portal.database.bm25 import indexes
 from portal.database.embedded import EmbeddedPostgres
 from portal.database.lock import exclusive
 from portal.database.server import cluster_files
 from portal.domain.documents import DocumentSummary, Visibility
 from portal.domain.people import User
+from portal.domain.search.bm25 import INDEXES
 from portal.embeddings.calibration import Calibration
 from portal.embeddings.providers import bundled
 from portal.services import Services
@@ -271,7 +271,7 @@ def template(server_url: str, run_dir: Path) -> str:
         services = build_services(settings)
         list(setup.prepare_database(services))
         with services.database.engine.begin() as connection:
-            names = {"names": [index.name for index in indexes.INDEXES]}
+            names = {"names": [index.name for index in INDEXES]}
             found = connection.execute(text(_DEFINITIONS), names).all()
             for name, _ in found:
                 connection.execute(text(f"DROP INDEX {name}"))

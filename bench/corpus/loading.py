@@ -15,7 +15,7 @@ from pgvector.psycopg import register_vector
 from psycopg.types.json import Jsonb
 
 from bench.corpus.synthesis import Outline, WrittenBlock, make_ids
-from portal.database.bm25 import indexes
+from portal.domain.search.bm25 import INDEXES
 from portal.embeddings.calibration.background import LANGUAGES
 from portal.services import Services
 from portal.services.operations import setup
@@ -276,7 +276,7 @@ def _drop_indexes(connection: psycopg.Connection, tables: Sequence[str]) -> None
         """,
         [list(tables), _OF_TRIGGER],
     ).fetchall()
-    made_elsewhere = {index.name for index in indexes.INDEXES}
+    made_elsewhere = {index.name for index in INDEXES}
     for name, definition in rows:
         connection.execute(f"DROP INDEX {name}".encode())
         if name not in made_elsewhere:

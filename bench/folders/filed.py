@@ -14,7 +14,7 @@ from sqlalchemy.engine import make_url
 from bench import databases
 from bench.corpus import Corpus, attach
 from bench.over_http import UNLIMITED
-from portal.database.bm25.indexes import INDEXES
+from portal.domain.search.bm25 import INDEXES
 from portal.services.operations import setup
 
 FOLDERS, GROUPS, MEMBERS, CHANGED = 2_000, 200, 200, 10_000

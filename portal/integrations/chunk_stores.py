@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from portal.domain.embedding import Embedder
+from portal.domain.search.bm25 import Bm25Parameters
 from portal.integrations.chroma.chunks import ChromaChunks, LexicalLeg
 from portal.integrations.chroma.client import DEFAULT_PORT, Client, open_directory, open_server
 from portal.integrations.chunk_store import SemanticChunkStore
@@ -14,7 +15,6 @@ from portal.integrations.connection import Connection, connect, portal_model
 from portal.integrations.postgres_chunks import PostgresChunks
 from portal.services.collections.records import Collections
 from portal.settings import Settings, load_settings
-from portal.store.search.selection.term_postings import Bm25Shape
 
 DEFAULT_COLLECTION = "content_chunks"
 
@@ -75,7 +75,7 @@ def open_chroma(
         collection,
         hybrid=settings.hybrid_semantic_search if hybrid is None else hybrid,
         lexical=settings.chroma.lexical_leg if lexical is None else lexical,
-        shape=Bm25Shape(settings.search.bm25_k1, settings.search.bm25_b),
+        parameters=Bm25Parameters(settings.search.bm25_k1, settings.search.bm25_b),
     )
     return _make_store(backend, embedder, hybrid, settings)
 

@@ -10,9 +10,9 @@ from threading import Lock
 
 from portal.answering import create_chat_model
 from portal.database import bm25, extensions
-from portal.database.bm25 import indexes
 from portal.database.embedded import EmbeddedPostgres
 from portal.domain.embedding import Embedder
+from portal.domain.search.bm25 import Bm25Parameters
 from portal.embeddings import create_embedder
 from portal.embeddings.calibration.eventual import EventualCalibration
 from portal.errors import ServerSetup
@@ -131,7 +131,7 @@ def _prepare(url: str, settings: Settings) -> None:
     with database.engine.connect() as connection:
         extensions.ensure_extensions(connection)
     migrations.migrate(url)
-    parameters = indexes.Parameters(k1=settings.search.bm25_k1, b=settings.search.bm25_b)
+    parameters = Bm25Parameters(k1=settings.search.bm25_k1, b=settings.search.bm25_b)
     if settings.search.keyword_backend in {"auto", "pg_textsearch"}:
         with database.engine.begin() as connection:
             has_index = bm25.ensure_index(connection, parameters)

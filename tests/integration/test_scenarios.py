@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
-from portal.database.bm25 import indexes
 from portal.domain.search import Fusion, SearchMode, SearchRequest
+from portal.domain.search.bm25 import ALL_CHUNKS
 from portal.embeddings.providers.hashing import HashingEmbedder
 from portal.services import Services
 from portal.services.operations import setup
@@ -60,7 +60,7 @@ def test_keyword_index_is_made_with_the_configured_parameters(
         with services.database.engine.connect() as connection:
             found = connection.execute(
                 text("SELECT indexdef FROM pg_indexes WHERE indexname = :name"),
-                {"name": indexes.ALL_CHUNKS.name},
+                {"name": ALL_CHUNKS.name},
             )
             return str(found.scalar_one())
 

@@ -22,15 +22,12 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from portal.database.bm25.indexes import (
-    DEFAULTS,
-    INDEXES,
-    Bm25Index,
     Bm25State,
-    Parameters,
     create,
     drop,
     has_more_rows,
     is_usable,
+    options_for,
     options_of,
     read_index_state,
     read_state,
@@ -42,6 +39,7 @@ from portal.database.bm25.probing import is_healthy, probe
 from portal.database.cancelling import cancelled_when
 from portal.database.extensions import pg_textsearch_version, read_extensions
 from portal.domain import locks
+from portal.domain.search.bm25 import DEFAULT_PARAMETERS, INDEXES, Bm25Index, Bm25Parameters
 
 # Chunks that are indexed before the portal serves, at .4 ms each. A larger index is dropped and
 # built by a worker; until then, searches are semantic only.
@@ -52,7 +50,10 @@ log = structlog.get_logger(__name__)
 
 
 def ensure_index(
-    connection: Connection, parameters: Parameters = DEFAULTS, *, max_rows: int | None = None
+    connection: Connection,
+    parameters: Bm25Parameters = DEFAULT_PARAMETERS,
+    *,
+    max_rows: int | None = None,
 ) -> bool:
     """Create missing indexes of at most `max_rows` rows; return whether pg_textsearch is
     installed.
@@ -70,7 +71,7 @@ def ensure_index(
 
 
 def rebuild_after_start(
-    engine: Engine, parameters: Parameters | None = None, *, max_rows: int | None = None
+    engine: Engine, parameters: Bm25Parameters | None = None, *, max_rows: int | None = None
 ) -> Bm25State:
     """Rebuild each index that has other parameters, has not been rebuilt since the server started,
     or counts chunks that do not exist. If several processes start together, one rebuilds and the
@@ -91,14 +92,16 @@ def rebuild_after_start(
 def _refresh(
     connection: Connection,
     index: Bm25Index,
-    parameters: Parameters | None,
+    parameters: Bm25Parameters | None,
     max_rows: int | None,
 ) -> Bm25State:
     state = read_index_state(connection, index)
     if state.state == "absent":
         drop(connection, index)
         return state
-    changes = parameters is not None and not parameters.options <= options_of(connection, index)
+    changes = parameters is not None and not options_of(connection, index).issuperset(
+        options_for(parameters)
+    )
     is_rebuilt = state.state == "ready"
     is_settled = is_rebuilt and not changes
     if has_more_rows(connection, index, max_rows):
@@ -111,7 +114,8 @@ def _refresh(
         return state
     if parameters is not None and changes:
         log.info("keyword index gets new parameters", index=index.name, **asdict(parameters))
-        connection.execute(text(f"ALTER INDEX {index.name} SET ({parameters.assignments})"))
+        options = ", ".join(options_for(parameters))
+        connection.execute(text(f"ALTER INDEX {index.name} SET ({options})"))
     # If it was rebuilt, the server outlived its clients. Interrupted inserts are counted by the
     # index although they were rolled back, and affect every score. Others may be writing, and only
     # a concurrent rebuild leaves the index usable meanwhile.
@@ -120,7 +124,7 @@ def _refresh(
 
 def repair(
     engine: Engine,
-    parameters: Parameters = DEFAULTS,
+    parameters: Bm25Parameters = DEFAULT_PARAMETERS,
     *,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Bm25State:
@@ -132,7 +136,7 @@ def repair(
 
 
 def _repair(
-    engine: Engine, index: Bm25Index, parameters: Parameters, should_stop: Callable[[], bool]
+    engine: Engine, index: Bm25Index, parameters: Bm25Parameters, should_stop: Callable[[], bool]
 ) -> Bm25State:
     with engine.connect() as connection:
         state = read_index_state(connection, index)
@@ -150,7 +154,9 @@ def _repair(
             return _repair_alone(connection, index, parameters)
 
 
-def _repair_alone(connection: Connection, index: Bm25Index, parameters: Parameters) -> Bm25State:
+def _repair_alone(
+    connection: Connection, index: Bm25Index, parameters: Bm25Parameters
+) -> Bm25State:
     if pg_textsearch_version(connection) is None and not _restore_extension(connection):
         return Bm25State("absent")
     state = read_index_state(connection, index)

@@ -15,23 +15,8 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
 from portal.database.extensions import FIRST_DURABLE_PG_TEXTSEARCH, pg_textsearch_version
+from portal.domain.search.bm25 import INDEXES, SERVER_STARTED_AT, Bm25Index, Bm25Parameters
 
-
-@dataclass(frozen=True)
-class Bm25Index:
-    """A BM25 index on the column `terms` of a table, and the order of its rows, newest first. Its
-    count of rows may be off by a share of the rows plus `count_slack`."""
-
-    name: str
-    table: str
-    newest_first: str
-    count_slack: int
-
-
-ALL_CHUNKS = Bm25Index("ix_document_chunks_bm25", "document_chunks", "created_at DESC, id", 20)
-# Chunks that are trashed or made private leave this index, but are counted until it is rebuilt.
-SHARED_CHUNKS = Bm25Index("ix_shared_chunks_bm25", "shared_chunks", "ctid DESC", 0)
-INDEXES = (ALL_CHUNKS, SHARED_CHUNKS)
 STATE_TABLE = "bm25_index_state"
 # Searches queue behind a drop that waits for a long reader of the table, such as a backup, so a
 # drop only waits for a moment and tries again.
@@ -55,36 +40,9 @@ class Bm25State:
     is_of_this_start: bool = True
 
 
-@dataclass(frozen=True)
-class Parameters:
-    """Parameters of BM25: `k1` limits the effect of repeated words, `b` penalises long chunks.
-    PostgreSQL stores them with the index, in this form."""
-
-    k1: float = 1.2
-    b: float = 0.75
-
-    @property
-    def options(self) -> set[str]:
-        return {f"k1={self.k1:g}", f"b={self.b:g}"}
-
-    @property
-    def assignments(self) -> str:
-        return f"k1 = {self.k1:g}, b = {self.b:g}"
-
-
-DEFAULTS = Parameters()
-
-# After a killed session the postmaster restarts everything but itself: its own start time does not
-# change then, but the checkpointer's does.
-_SERVER_STARTED_AT = """
-    SELECT greatest(
-        pg_postmaster_start_time(),
-        (SELECT max(backend_start) FROM pg_stat_activity WHERE backend_type = 'checkpointer')
-    )
-"""
 _RECORD = f"""
     SELECT state, rebuilt_at, row_count,
-           server_started_at = ({_SERVER_STARTED_AT}) AS is_of_this_start
+           server_started_at = {SERVER_STARTED_AT} AS is_of_this_start
       FROM bm25_index_state WHERE index_name = :name
 """
 
@@ -143,6 +101,11 @@ def is_usable(connection: Connection, index: Bm25Index) -> bool:
     return bool(connection.execute(query, {"name": index.name}).scalar())
 
 
+def options_for(parameters: Bm25Parameters) -> list[str]:
+    """Return the storage parameters of an index, in the form in which PostgreSQL keeps them."""
+    return [f"k1={parameters.k1:g}", f"b={parameters.b:g}"]
+
+
 def options_of(connection: Connection, index: Bm25Index) -> set[str]:
     query = text("SELECT reloptions FROM pg_class WHERE oid = to_regclass(:name)")
     return set(connection.execute(query, {"name": index.name}).scalar() or ())
@@ -156,16 +119,17 @@ def has_more_rows(connection: Connection, index: Bm25Index, count: int | None) -
 
 
 def create(
-    connection: Connection, index: Bm25Index, parameters: Parameters, *, concurrently: bool
+    connection: Connection, index: Bm25Index, parameters: Bm25Parameters, *, concurrently: bool
 ) -> None:
     if not drop(connection, index):
         return
     how = "CONCURRENTLY " if concurrently else ""
+    options = ", ".join(options_for(parameters))
     _build(
         connection,
         index,
         f"CREATE INDEX {how}{index.name} ON {index.table} USING bm25 (terms)"
-        f" WITH (text_config = 'simple', {parameters.assignments})",
+        f" WITH (text_config = 'simple', {options})",
     )
 
 
@@ -227,7 +191,7 @@ def remember(
             f"""
             INSERT INTO bm25_index_state
                    (index_name, server_started_at, rebuilt_at, row_count, state)
-            VALUES (:name, CASE WHEN :state = 'ready' THEN ({_SERVER_STARTED_AT}) END,
+            VALUES (:name, CASE WHEN :state = 'ready' THEN {SERVER_STARTED_AT} END,
                     CASE WHEN :state = 'ready' THEN now() END, :row_count, :state)
             ON CONFLICT (index_name) DO UPDATE
                SET server_started_at = coalesce(

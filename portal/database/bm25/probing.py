@@ -9,7 +9,8 @@ import psycopg
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
-from portal.database.bm25.indexes import ALL_CHUNKS, Bm25Index, Bm25State, savepoint
+from portal.database.bm25.indexes import Bm25State, savepoint
+from portal.domain.search.bm25 import ALL_CHUNKS, Bm25Index
 
 # How far the index may lag behind the table during concurrent writes.
 _COUNT_TOLERANCE = 0.05

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 import structlog
 
 from portal.domain.embedding import Vector
+from portal.domain.search.bm25 import Bm25Parameters
 from portal.domain.search.semantic import SemanticChunk, SemanticHit
 from portal.domain.vector_collections import Page
 from portal.integrations.chroma.bm25 import PortalBm25
@@ -24,7 +25,6 @@ from portal.integrations.chroma.collection import (
 )
 from portal.integrations.chroma.words import LocalWordIndex
 from portal.integrations.chunk_store import CONTENT_TYPE, found, nearest_first, similarities
-from portal.store.search.selection.term_postings import Bm25Shape
 from portal.text.terms.analyser import query_terms
 
 LexicalLeg = Literal["native", "own"]
@@ -49,14 +49,14 @@ class ChromaChunks:
         *,
         hybrid: bool,
         lexical: LexicalLeg,
-        shape: Bm25Shape,
+        parameters: Bm25Parameters,
     ) -> None:
         chroma()
         self._client = client
         self._collection = collection
         self._hybrid = hybrid
-        self._function = PortalBm25(shape.k1, shape.b)
-        self._own = LocalWordIndex(client, shape) if lexical == "own" else None
+        self._function = PortalBm25(parameters.k1, parameters.b)
+        self._own = LocalWordIndex(client, parameters) if lexical == "own" else None
         self._max_batch_size = int(client.get_max_batch_size())
         ensure_registered()
         self._there = self._open()

@@ -7,7 +7,8 @@ import math
 import sqlite3
 from collections import Counter
 
-from portal.store.search.selection.term_postings import Bm25Shape, indexed_length
+from portal.domain.search.bm25 import Bm25Parameters
+from portal.store.search.selection.term_postings import indexed_length
 from portal.text.terms.analyser import index_terms, query_terms
 
 _TABLES = """
@@ -39,8 +40,8 @@ class LexicalIndex:
     """Texts by id, ranked as in the portal's keyword search: terms of its analyser, weights of
     ln(1 + (N - n + ½) / (n + ½)). Not thread-safe; its owner must lock."""
 
-    def __init__(self, shape: Bm25Shape) -> None:
-        self._shape = shape
+    def __init__(self, parameters: Bm25Parameters) -> None:
+        self._parameters = parameters
         self._tables = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         self._tables.executescript(_TABLES)
 
@@ -68,8 +69,8 @@ class LexicalIndex:
         values = {
             "weights": json.dumps(weights),
             "content_type": content_type,
-            "k1": self._shape.k1,
-            "b": self._shape.b,
+            "k1": self._parameters.k1,
+            "b": self._parameters.b,
             "mean_length": mean_length,
             "limit": limit,
         }

@@ -20,12 +20,12 @@ from typing import Any
 
 import structlog
 
+from portal.domain.search.bm25 import Bm25Parameters
 from portal.domain.search.semantic import SemanticChunk
 from portal.integrations.chroma.client import DATABASE_FILE, Client
 from portal.integrations.chroma.collection import OpenCollection, chunks_of
 from portal.integrations.chroma.lexical_index import LexicalIndex
 from portal.integrations.chunk_store import CONTENT_TYPE
-from portal.store.search.selection.term_postings import Bm25Shape
 
 RECHECK_S = 30.0
 """How long searches may use the old words of records that others have changed on a server."""
@@ -39,9 +39,9 @@ log = structlog.get_logger(__name__)
 class LocalWordIndex:
     """The words of one collection. Thread-safe: writes and searches take turns."""
 
-    def __init__(self, client: Client, shape: Bm25Shape) -> None:
+    def __init__(self, client: Client, parameters: Bm25Parameters) -> None:
         self._lock = RLock()
-        self._index = LexicalIndex(shape)
+        self._index = LexicalIndex(parameters)
         self._digests: dict[str, bytes] = {}
         self._directory = _directory_of(client)
         # The state of the collection that the index reflects; None before it has been built.

@@ -12,11 +12,11 @@ import psycopg
 
 from portal.container import opened_services
 from portal.database import extensions, refilling
-from portal.database.bm25 import indexes
 from portal.database.embedded import borrowed
 from portal.database.lock import DataDirLock
 from portal.database.server import client_programs
 from portal.domain.people.audit import AuditEvent
+from portal.domain.search.bm25 import INDEXES
 from portal.errors import BackupRefused, ServerSetup
 from portal.processes.backups import recording
 from portal.processes.backups.archive import DATABASE, Backup, open_archive
@@ -35,7 +35,7 @@ Note = Callable[[int], None]
 # first administrator.
 _PRECIOUS = ("documents", "document_chunks", "conversations", "invitations")
 # Not restored, but created by the new server if it can: pg_textsearch or pg_trgm may be missing.
-_CREATED_BY_SERVER = (*(index.name for index in indexes.INDEXES), vocabulary.TRIGRAM_INDEX)
+_CREATED_BY_SERVER = (*(index.name for index in INDEXES), vocabulary.TRIGRAM_INDEX)
 
 
 def restore(

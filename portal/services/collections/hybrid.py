@@ -11,6 +11,7 @@ from uuid import UUID
 
 from portal.domain.embedding import Vector
 from portal.domain.search import KeywordBackend, Weights
+from portal.domain.search.bm25 import Bm25Parameters
 from portal.domain.search.fusion import Offer, Ranking, fuse
 from portal.domain.vector_collections import RecordFilter, StoredRecord
 from portal.errors import Unavailable, existing
@@ -24,7 +25,6 @@ from portal.store.collections.rows import VectorCollection
 from portal.store.search.keywords import index as keyword_index
 from portal.store.search.keywords.candidates import Scored
 from portal.store.search.keywords.index import KeywordState
-from portal.store.search.selection.term_postings import Bm25Shape
 from portal.store.session import Session
 from portal.text.terms.analyser import query_terms
 
@@ -145,7 +145,7 @@ def _by_words(
         terms,
         wanted=resolved.wanted,
         chunks=resolved.chunks,
-        shape=Bm25Shape(settings.bm25_k1, settings.bm25_b),
+        parameters=Bm25Parameters(settings.bm25_k1, settings.bm25_b),
         total_chunks=state.chunk_count,
         limit=limit,
         enough=enough,

@@ -9,9 +9,9 @@ from typing import Any
 
 from portal.database import bm25, corruption, extensions
 from portal.database import health as server_health
-from portal.database.bm25 import indexes
 from portal.database.cancelling import Cancelled
 from portal.domain.search import KeywordBackend
+from portal.domain.search.bm25 import Bm25Parameters
 from portal.embeddings.layer import fix_length
 from portal.errors import (
     EmbedderUnavailable,
@@ -101,9 +101,9 @@ def _read_keywords(session: Session, services: Services) -> KeywordState:
     return keyword_index.read_state(session, wanted=wanted, logs=False)
 
 
-def _bm25_parameters(services: Services) -> indexes.Parameters:
+def _bm25_parameters(services: Services) -> Bm25Parameters:
     settings = services.settings.search
-    return indexes.Parameters(k1=settings.bm25_k1, b=settings.bm25_b)
+    return Bm25Parameters(k1=settings.bm25_k1, b=settings.bm25_b)
 
 
 def repair_keyword_index(

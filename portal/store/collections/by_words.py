@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
+from portal.domain.search.bm25 import Bm25Parameters
 from portal.domain.vector_collections import RecordFilter
 from portal.settings import SearchSettings
 from portal.store.collections.reads import LIVE, condition_of
@@ -18,7 +19,6 @@ from portal.store.collections.rows import VectorCollection
 from portal.store.search.keywords.candidates import KeywordScorer, Scored, best_of_index
 from portal.store.search.keywords.index import COVER_DENSITY
 from portal.store.search.selection.enabled import EnabledSet
-from portal.store.search.selection.term_postings import Bm25Shape
 from portal.text.terms.analyser import tsquery_or
 
 # The first read from the index is this many times the limit.
@@ -37,7 +37,7 @@ def best_by_words(
     *,
     wanted: RecordFilter,
     chunks: EnabledSet | None,
-    shape: Bm25Shape,
+    parameters: Bm25Parameters,
     total_chunks: int,
     limit: int,
     enough: int,
@@ -49,7 +49,7 @@ def best_by_words(
         return []
     if chunks is not None and chunks.ids is not None:
         # A collection has no version to cache words by.
-        own = KeywordScorer(session, words, shape, limit)
+        own = KeywordScorer(session, words, parameters, limit)
         return own.best_of_selection(
             chunks, total_chunks=total_chunks, enough=enough, settings=_PLANNER
         )

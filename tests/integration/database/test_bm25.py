@@ -24,9 +24,10 @@ from portal.database.extensions import (
 )
 from portal.database.server.postmaster import running_postmaster
 from portal.domain import locks
+from portal.domain.search.bm25 import ALL_CHUNKS, DEFAULT_PARAMETERS, SHARED_CHUNKS, Bm25Parameters
 from tests.factories.uploads import needs_bm25
 
-INDEX = indexes.ALL_CHUNKS.name
+INDEX = ALL_CHUNKS.name
 
 ONE = f" WHERE index_name = '{INDEX}'"
 OF_INDEX = " WHERE indexrelid = '{}'::regclass"
@@ -172,7 +173,7 @@ def test_a_drop_that_waits_for_a_long_reader_gives_way_to_searches(
 
 def test_leftovers_of_an_interrupted_build_are_dropped_at_a_start(engine: Engine) -> None:
     """Like an index from before a restart of the server, they may accept no writes."""
-    name = indexes.SHARED_CHUNKS.name
+    name = SHARED_CHUNKS.name
     with engine.begin() as connection:
         connection.execute(text(f"UPDATE pg_index SET indisvalid = false{OF_INDEX.format(name)}"))
         connection.execute(
@@ -186,7 +187,7 @@ def test_leftovers_of_an_interrupted_build_are_dropped_at_a_start(engine: Engine
 
 
 def test_new_parameters_of_a_large_index_are_left_to_a_worker(engine: Engine) -> None:
-    parameters = indexes.Parameters(k1=1.7)
+    parameters = Bm25Parameters(k1=1.7)
     assert bm25.rebuild_after_start(engine, parameters, max_rows=1).state == "absent"
     assert bm25.repair(engine, parameters).state == "ready"
     assert bm25.rebuild_after_start(engine, parameters, max_rows=1).state == "ready"
@@ -307,7 +308,7 @@ def test_the_probe_notices_chunks_that_are_not_counted(
 
 def test_new_parameters_rebuild_the_index_during_writes(engine: Engine) -> None:
     before = search(engine, "罕见")
-    parameters = indexes.Parameters(k1=2.0, b=0.5)
+    parameters = Bm25Parameters(k1=2.0, b=0.5)
     with ThreadPoolExecutor(1) as pool:
         writing = pool.submit(lambda: [add(engine, range(n, n + 10)) for n in range(301, 401, 10)])
         state = bm25.rebuild_after_start(engine, parameters)
@@ -346,7 +347,7 @@ def test_broken_index_is_rebuilt(engine: Engine, how: str) -> None:
         connection.execute(text(BROKEN[how]))
     with engine.connect() as connection:
         assert indexes.read_state(connection).state == "absent"
-    state = bm25.repair(engine, indexes.DEFAULTS)
+    state = bm25.repair(engine, DEFAULT_PARAMETERS)
     assert state.state == "ready"
     assert search(engine, "罕见") == before
     assert bm25.repair(engine).rebuilt_at == state.rebuilt_at
@@ -357,7 +358,7 @@ def test_a_damaged_index_is_rebuilt(own_server: EmbeddedPostgres, engine: Engine
     with engine.connect() as connection:
         path = connection.execute(
             text("SELECT current_setting('data_directory') || '/' || pg_relation_filepath(:name)"),
-            {"name": indexes.ALL_CHUNKS.name},
+            {"name": ALL_CHUNKS.name},
         ).scalar_one()
     engine.dispose()
     own_server.stop()

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from portal import create_app
-from portal.database.bm25 import indexes
 from portal.domain.search import SearchOutcome, SearchRequest
+from portal.domain.search.bm25 import ALL_CHUNKS
 from portal.domain.search.degraded import KEYWORD_UNAVAILABLE
 from portal.errors import RerankerUnavailable
 from portal.reranking.time_boxed import TimeBoxed
@@ -38,10 +38,10 @@ def ask(portal: Portal, query: str) -> SearchOutcome:
 # --- the keyword index --------------------------------------------------------------------------
 
 LOSSES = {
-    "index dropped": f"DROP INDEX {indexes.ALL_CHUNKS.name}",
+    "index dropped": f"DROP INDEX {ALL_CHUNKS.name}",
     "extension dropped": "DROP EXTENSION pg_textsearch CASCADE",
     "index invalid": "UPDATE pg_index SET indisvalid = false"
-    f" WHERE indexrelid = '{indexes.ALL_CHUNKS.name}'::regclass",
+    f" WHERE indexrelid = '{ALL_CHUNKS.name}'::regclass",
 }
 
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from portal.domain.search.bm25 import Bm25Parameters
 from portal.integrations.chroma.lexical_index import LexicalIndex
-from portal.store.search.selection.term_postings import Bm25Shape
 from portal.text.terms.analyser import index_terms, query_terms
 
-SHAPE = Bm25Shape(k1=1.2, b=0.75)
+SHAPE = Bm25Parameters(k1=1.2, b=0.75)
 KEYS = st.sampled_from(["a", "b", "c", "d", "e"])
 WORDS = st.sampled_from(["leave", "annual", "年假", "report", "PO-4711", ""])
 TYPES = st.sampled_from([None, "text/plain", "text/markdown"])

@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import TextClause, text
 
+from portal.domain.search.bm25 import ALL_CHUNKS, SHARED_CHUNKS, Bm25Index, Bm25Parameters
 from portal.store.binary_parameters import UuidsParameter
-from portal.store.search.keywords.index import ALL_CHUNKS, SHARED_CHUNKS, WordIndex
 from portal.store.search.keywords.weights import weigh
 from portal.store.search.selection.enabled import EnabledSet
 from portal.store.search.selection.row_cache import RowCache
@@ -36,7 +36,6 @@ from portal.store.search.selection.term_postings import (
     BYTES_PER_CHUNK,
     WORDS_OF_CHUNKS,
     WORDS_OF_JOBS,
-    Bm25Shape,
     TermPostings,
     WordWeights,
 )
@@ -82,7 +81,7 @@ class KeywordScorer:
 
     reader: Reader
     words: Sequence[str]
-    shape: Bm25Shape
+    parameters: Bm25Parameters
     limit: int
     corpus: VisibleCorpus | None = None
     version: Hashable = None
@@ -162,11 +161,13 @@ class KeywordScorer:
         return self._best_of(lambda: TermPostings.of(fetch(self.reader, statement, binds)))
 
     def _best_of(self, load: Callable[[], TermPostings]) -> list[Scored]:
-        weights, mean_length = weigh(self.reader, self.words, self.shape, self.corpus, self.weights)
+        weights, mean_length = weigh(
+            self.reader, self.words, self.parameters, self.corpus, self.weights
+        )
         if not weights:
             return []
         postings = load()
-        scores = postings.bm25(weights, mean_length or postings.mean_length, self.shape)
+        scores = postings.bm25(weights, mean_length or postings.mean_length, self.parameters)
         found = [
             Scored(postings.chunk_ids[place], postings.document_ids[place], float(scores[place]))
             for place in _best_places(scores, self.limit)
@@ -218,7 +219,7 @@ _IS_IN, _MATCHED = 3, 4
 
 
 @lru_cache(maxsize=128)
-def _filtered(is_in: str, index: WordIndex) -> TextClause:
+def _filtered(is_in: str, index: Bm25Index) -> TextClause:
     return text(
         f"""
         SELECT chunk_id, document_id, -distance AS bm25, is_in, matched
@@ -252,7 +253,7 @@ def best_of_index(
     limit: int,
     enough: int,
     settings: Planner,
-    index: WordIndex = ALL_CHUNKS,
+    index: Bm25Index = ALL_CHUNKS,
 ) -> list[Scored]:
     """Return the index's best chunks in a selection: `limit`, or all that match, or at least the
     best `enough`. `is_in` is an expression, with `binds`, of the chunk's `chunk_id`, `job_id` and

@@ -10,24 +10,12 @@ import structlog
 from sqlalchemy import text
 
 from portal.domain.search import NO_TEXTSEARCH, TEXTSEARCH_REMEDY, KeywordBackend
+from portal.domain.search.bm25 import INDEXES, SERVER_STARTED_AT
 from portal.store.connections.replicas import HAS_EARLY_TEXTSEARCH
 from portal.store.statements import Reader, fetch, fetch_named
 
-
-@dataclass(frozen=True, slots=True)
-class WordIndex:
-    """A BM25 index, the table it is on, and that table's column with the chunk's id."""
-
-    name: str
-    table: str
-    chunk_id: str
-
-
-ALL_CHUNKS = WordIndex("ix_document_chunks_bm25", "document_chunks", "id")
-# Words are weighted by everything in an index; with this one, private chunks do not affect scores.
-SHARED_CHUNKS = WordIndex("ix_shared_chunks_bm25", "shared_chunks", "chunk_id")
-_NAMES = f"('{ALL_CHUNKS.name}', '{SHARED_CHUNKS.name}')"
-_COUNT = 2
+_NAMES = ", ".join(f"'{index.name}'" for index in INDEXES)
+_OIDS = ", ".join(f"to_regclass('{index.name}')" for index in INDEXES)
 
 _COUNT_CHUNKS = text("SELECT count(*) FROM document_chunks")
 # From this number on, the planner's estimate of the number of chunks is accurate enough.
@@ -60,16 +48,11 @@ class KeywordState:
 # are columns for a SELECT list, which `state_of` reads.
 STATE_COLUMNS = f"""
     (SELECT count(*) FROM pg_index
-     WHERE indisvalid AND indexrelid IN (to_regclass('{ALL_CHUNKS.name}'),
-                                         to_regclass('{SHARED_CHUNKS.name}'))
-    ) = {_COUNT} AS has_keyword_index,
+     WHERE indisvalid AND indexrelid IN ({_OIDS})
+    ) = {len(INDEXES)} AS has_keyword_index,
     (pg_is_in_recovery() OR EXISTS (
         SELECT FROM bm25_index_state
-        WHERE index_name IN {_NAMES} AND server_started_at <> greatest(
-            pg_postmaster_start_time(),
-            (SELECT max(backend_start) FROM pg_stat_activity
-             WHERE backend_type = 'checkpointer')
-        )
+        WHERE index_name IN ({_NAMES}) AND server_started_at <> {SERVER_STARTED_AT}
     )) AND {HAS_EARLY_TEXTSEARCH} AS has_forgotten,
     EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_textsearch') AS has_textsearch,
     (SELECT chunk_id FROM shared_chunks WHERE terms IS NULL ORDER BY chunk_id LIMIT 1)

@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from portal.domain.search.bm25 import Bm25Parameters
 from portal.store.documents.selection import IS_LIMITED
 from portal.store.search.keywords.candidates import KeywordScorer, Scored
 from portal.store.search.queries import Legs
 from portal.store.search.selection.enabled import EnabledQuery, EnabledSet
 from portal.store.search.selection.enabled_sets import EnabledSets
-from portal.store.search.selection.term_postings import Bm25Shape, WordWeights
+from portal.store.search.selection.term_postings import WordWeights
 from portal.store.statements import Planner, Reader
 
 # Up to this many of a user's private chunks are listed; if there are more, hits may be lost.
@@ -29,7 +30,7 @@ def look_up(
     words = KeywordScorer(
         reader,
         legs.keywords.terms,
-        Bm25Shape(legs.settings.bm25_k1, legs.settings.bm25_b),
+        Bm25Parameters(legs.settings.bm25_k1, legs.settings.bm25_b),
         legs.leg_limit,
         legs.corpus,
         legs.corpus_version,

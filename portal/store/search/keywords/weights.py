@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from sqlalchemy import text
 
-from portal.store.search.keywords.index import ALL_CHUNKS, SHARED_CHUNKS, WordIndex
-from portal.store.search.selection.term_postings import Bm25Shape, WordWeights
+from portal.domain.search.bm25 import ALL_CHUNKS, SHARED_CHUNKS, Bm25Index, Bm25Parameters
+from portal.store.search.selection.term_postings import WordWeights
 from portal.store.search.selection.visible_corpus import VisibleCorpus
 from portal.store.statements import Reader, fetch
 from portal.text.terms.analyser import tsquery_or
@@ -20,7 +20,7 @@ _FILLER = "zzfiller"
 def weigh(
     reader: Reader,
     words: Sequence[str],
-    shape: Bm25Shape,
+    parameters: Bm25Parameters,
     corpus: VisibleCorpus | None,
     weighed: WordWeights,
 ) -> tuple[dict[str, float], float | None]:
@@ -30,7 +30,7 @@ def weigh(
     that have it.
     """
     index = ALL_CHUNKS if corpus is None else SHARED_CHUNKS
-    _ask_weights(reader, words, shape, index, weighed)
+    _ask_weights(reader, words, parameters, index, weighed)
     weights = {word: weight for word in words if (weight := weighed.weights[word])}
     mean_length = weighed.mean_length
     unknown = [word for word in dict.fromkeys(words) if word not in weights]
@@ -86,8 +86,8 @@ _PROBES = {
 def _ask_weights(
     reader: Reader,
     words: Sequence[str],
-    shape: Bm25Shape,
-    index: WordIndex,
+    parameters: Bm25Parameters,
+    index: Bm25Index,
     weighed: WordWeights,
 ) -> None:
     """Add the weights of words that are not known yet, by probing the index."""
@@ -109,18 +109,18 @@ def _ask_weights(
         known = next((probe for probe in probes if scores[probe] > 0), None)
         if known is not None:
             ratio = scores[known] / scores[f"{known} {_FILLER}"]
-            weighed.mean_length = _mean_length(ratio, shape)
+            weighed.mean_length = _mean_length(ratio, parameters)
     # Without a mean length no word is known, and all weigh 0.
-    norm = shape.k1 * (1 - shape.b + shape.b / (weighed.mean_length or 1.0))
+    norm = parameters.k1 * (1 - parameters.b + parameters.b / (weighed.mean_length or 1.0))
     weighed.weights |= {
-        word: max(0.0, scores[word]) * (1 + norm) / (shape.k1 + 1) for word in probes
+        word: max(0.0, scores[word]) * (1 + norm) / (parameters.k1 + 1) for word in probes
     }
 
 
-def _mean_length(ratio: float, shape: Bm25Shape) -> float:
+def _mean_length(ratio: float, parameters: Bm25Parameters) -> float:
     """Return the mean length m from the scores of a text of one term, alone and with a filler."""
     # Their ratio is (1 + k1 (1 - b + 2b/m)) / (1 + k1 (1 - b + b/m)), solved for m.
-    if shape.k1 * shape.b <= 0 or ratio <= 1:
+    if parameters.k1 * parameters.b <= 0 or ratio <= 1:
         return 1.0  # Length is ignored.
-    per_term = (ratio - 1) * (1 + shape.k1 * (1 - shape.b)) / (2 - ratio)
-    return shape.k1 * shape.b / per_term
+    per_term = (ratio - 1) * (1 + parameters.k1 * (1 - parameters.b)) / (2 - ratio)
+    return parameters.k1 * parameters.b / per_term

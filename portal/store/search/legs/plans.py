@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from portal.domain.search.bm25 import ALL_CHUNKS, SHARED_CHUNKS
 from portal.settings.search import PlanSettings
 from portal.store.embedding_models.vector_index import scan_settings
-from portal.store.search.keywords.index import ALL_CHUNKS, SHARED_CHUNKS
 from portal.store.search.legs.statements import (
     KeywordLeg,
     KeywordPlan,

@@ -15,9 +15,10 @@ from functools import lru_cache
 from sqlalchemy import TextClause, text
 
 from portal.domain.search import KeywordBackend
+from portal.domain.search.bm25 import ALL_CHUNKS, Bm25Index
 from portal.store.documents.selection import selection_sql
 from portal.store.embedding_models.registry import RegisteredModel
-from portal.store.search.keywords.index import ALL_CHUNKS, COVER_DENSITY, WordIndex
+from portal.store.search.keywords.index import COVER_DENSITY
 from portal.store.search.selection.job_slots import counting_by_slots
 
 # The alias of shared chunks, which are all of current jobs.
@@ -76,7 +77,7 @@ class KeywordLeg:
 
     plan: KeywordPlan
     backend: KeywordBackend
-    index: WordIndex
+    index: Bm25Index
 
 
 @dataclass(frozen=True, slots=True)

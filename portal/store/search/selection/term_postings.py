@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import text
 
+from portal.domain.search.bm25 import Bm25Parameters
 from portal.store.search.selection.row_cache import ROW_VERSION, RowSource
 
 _BYTES_BESIDE = 250
@@ -28,26 +29,6 @@ _TERMS_A_BUCKET = 16
 
 _EXACT_LENGTHS = 24
 _LENGTH_BITS = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Bm25Shape:
-    """The two free parameters of BM25, with which the index was built."""
-
-    k1: float
-    b: float
-
-    def norms(self, lengths: NDArray[np.float64], mean_length: float) -> NDArray[np.float64]:
-        """Return the norms that counts of a term are weighed against in texts of these lengths."""
-        return self.k1 * (1 - self.b + self.b * lengths / mean_length)
-
-    def scores(
-        self, weight: float, counts: NDArray[Any], norms: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return what a word with this weight adds to the scores of texts with these counts of it:
-        Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009, equation 3.15."""
-        added: NDArray[np.float64] = weight * counts * (self.k1 + 1) / (counts + norms)
-        return added
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,15 +84,15 @@ class TermPostings:
         )
 
     def bm25(
-        self, weights: Mapping[str, float], mean_length: float, shape: Bm25Shape
+        self, weights: Mapping[str, float], mean_length: float, parameters: Bm25Parameters
     ) -> NDArray[np.float64]:
         """Return BM25 scores (chunks,) for words with these weights."""
-        norms = shape.norms(self.lengths, mean_length)
+        norms = parameters.norms(self.lengths, mean_length)
         scores = np.zeros(len(self.lengths))
         for word, weight in weights.items():
             holders = self._holders(hash(word))
             counts = np.bincount(holders, minlength=len(scores))
-            scores += shape.scores(weight, counts, norms)
+            scores += parameters.scores(weight, counts, norms)
         return scores
 
     def _holders(self, term: int) -> NDArray[np.int32]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import text
 
-from portal.database.bm25 import indexes
+from portal.domain.search.bm25 import ALL_CHUNKS
 from portal.domain.search.degraded import KEYWORD_UNAVAILABLE
 from portal.integrations.chunk_stores import open_chunk_store
 from portal.services import Services
@@ -32,7 +32,7 @@ def test_6_5_and_8_3_index_of_words_goes_and_meaning_is_searched(services: Servi
     store.upsert(CHUNKS)
     assert store.search(QUESTION).method == "hybrid"
     with services.database.engine.begin() as connection:
-        connection.execute(text(f"DROP INDEX {indexes.ALL_CHUNKS.name}"))
+        connection.execute(text(f"DROP INDEX {ALL_CHUNKS.name}"))
     outcome = store.search(QUESTION)
     assert (outcome.method, outcome.degraded) == ("dense", ())
     assert (store.is_hybrid_search_enabled(), store.status.reason) == (False, KEYWORD_UNAVAILABLE)

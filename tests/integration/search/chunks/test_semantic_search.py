@@ -14,9 +14,9 @@ from sqlalchemy import text
 from bench import databases
 from portal import create_app
 from portal.container import build_services
-from portal.database.bm25 import indexes
 from portal.domain.documents import DocumentSummary, Visibility
 from portal.domain.documents.chunks import NewChunk
+from portal.domain.search.bm25 import ALL_CHUNKS
 from portal.services import Services
 from portal.services.documents import chunks, library, switches
 from portal.services.operations import setup
@@ -96,7 +96,7 @@ def test_1_1_and_1_2_collection_has_a_bm25_index_of_its_chunks(hybrid: Portal) -
     with hybrid.services.database.engine.connect() as connection:
         definition = connection.scalar(
             text("SELECT indexdef FROM pg_indexes WHERE indexname = :name"),
-            {"name": indexes.ALL_CHUNKS.name},
+            {"name": ALL_CHUNKS.name},
         )
     assert "USING bm25 (terms)" in str(definition)
 
@@ -109,7 +109,7 @@ def test_1_3_added_document_is_in_both_indexes_at_once(hybrid: Portal) -> None:
 
 
 def test_1_4_start_makes_the_index_where_there_is_none(hybrid: Portal) -> None:
-    hybrid.execute(f"DROP INDEX {indexes.ALL_CHUNKS.name}")
+    hybrid.execute(f"DROP INDEX {ALL_CHUNKS.name}")
     assert status(hybrid)["is_enabled"] is False
     list(setup.prepare_database(hybrid.services))
     assert status(hybrid)["is_enabled"] is True
@@ -119,7 +119,7 @@ def test_1_4_start_makes_the_index_where_there_is_none(hybrid: Portal) -> None:
 def test_1_5_index_that_is_not_there_is_logged_and_meaning_alone_is_searched(
     hybrid: Portal, log: list[dict[str, Any]]
 ) -> None:
-    hybrid.execute(f"DROP INDEX {indexes.ALL_CHUNKS.name}")
+    hybrid.execute(f"DROP INDEX {ALL_CHUNKS.name}")
     found = ask(hybrid)
     assert (found["method"], found["hybrid_enabled"]) == ("dense", False)
     assert titles(found)[0] == "leave"

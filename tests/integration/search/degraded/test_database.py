@@ -11,6 +11,7 @@ from portal.container import build_services
 from portal.database.bm25 import indexes
 from portal.database.embedded import EmbeddedPostgres
 from portal.domain.search import SearchMode
+from portal.domain.search.bm25 import ALL_CHUNKS
 from portal.domain.search.degraded import KEYWORD_INCOMPLETE, KEYWORD_UNAVAILABLE
 from portal.services import Services
 from portal.services.operations import health, setup
@@ -20,7 +21,7 @@ from tests.factories.uploads import needs_bm25
 from tests.integration.search.degraded.asking import ask, fill, is_whole, titles
 
 KEYWORDS = KEYWORD_UNAVAILABLE
-INDEX = indexes.ALL_CHUNKS.name
+INDEX = ALL_CHUNKS.name
 IS_VALID = f"SELECT indisvalid FROM pg_index WHERE indexrelid = '{INDEX}'::regclass"
 
 

@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from portal.domain.documents import Visibility
 from portal.domain.search import SearchMode, SearchOutcome, SearchRequest
+from portal.domain.search.bm25 import ALL_CHUNKS
 from portal.domain.search.degraded import KEYWORD_UNAVAILABLE
 from portal.services import Services
 from portal.services.operations import setup
@@ -97,7 +98,7 @@ def test_a_lost_index_is_reported_once_and_its_return_too(
     # A logger used by another test keeps its old output.
     monkeypatch.setattr(keyword_index, "log", structlog.get_logger("keyword_index"))
     portal = open_portal("auto")
-    portal.execute(f"DROP INDEX {keyword_index.ALL_CHUNKS.name}")
+    portal.execute(f"DROP INDEX {ALL_CHUNKS.name}")
     with capture_logs() as logs:
         for _ in range(3):
             assert KEYWORD_UNAVAILABLE in ask(portal, "office").degraded

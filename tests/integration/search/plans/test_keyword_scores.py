@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy import text
 
 from portal.database import bm25
-from portal.database.bm25 import indexes
 from portal.domain.search import SearchMode
+from portal.domain.search.bm25 import ALL_CHUNKS, DEFAULT_PARAMETERS, Bm25Parameters
 from portal.store.binary_parameters import UuidsParameter
 from portal.store.embedding_models import registry
 from portal.store.search.keywords import candidates as keyword_candidates
@@ -22,7 +22,7 @@ from portal.store.search.selection import row_cache
 from portal.store.search.selection.chunk_vectors import ChunkVectors, vectors_of_jobs
 from portal.store.search.selection.enabled import EnabledSet
 from portal.store.search.selection.row_cache import RowCache, listed
-from portal.store.search.selection.term_postings import WORDS_OF_JOBS, Bm25Shape, TermPostings
+from portal.store.search.selection.term_postings import WORDS_OF_JOBS, TermPostings
 from portal.store.session import Session
 from portal.store.statements import fetch, fetch_under
 from portal.text.terms.analyser import query_terms
@@ -41,7 +41,7 @@ def bm25_by_extension(corpus: SyntheticCorpus, words: Sequence[str]) -> dict[UUI
     with corpus.services.database.read() as session:
         rows = session.execute(
             text(
-                f"SELECT id, -(terms <@> to_bm25query(:words, '{indexes.ALL_CHUNKS.name}'))"
+                f"SELECT id, -(terms <@> to_bm25query(:words, '{ALL_CHUNKS.name}'))"
                 " FROM document_chunks WHERE terms_vector @@"
                 " to_tsquery('simple', replace(:words, ' ', '|'))"
             ),
@@ -67,16 +67,16 @@ def selected(corpus: SyntheticCorpus, count: int, *, of_chunks: bool = False) ->
 
 
 @pytest.fixture(params=[(1.2, 0.75), (0.4, 1.0), (3.0, 0.2), (2.0, 0.0)], ids=str)
-def shape(request: pytest.FixtureRequest, corpus: SyntheticCorpus) -> Bm25Shape:
+def shape(request: pytest.FixtureRequest, corpus: SyntheticCorpus) -> Bm25Parameters:
     """Rebuild the index with these k1 and b."""
     k1, b = request.param
-    bm25.rebuild_after_start(corpus.services.database.engine, indexes.Parameters(k1=k1, b=b))
-    return Bm25Shape(k1, b)
+    bm25.rebuild_after_start(corpus.services.database.engine, Bm25Parameters(k1=k1, b=b))
+    return Bm25Parameters(k1, b)
 
 
 @pytest.mark.parametrize("of_chunks", [False, True])
 def test_scores_are_those_of_the_extension_however_they_are_come_by(
-    corpus: SyntheticCorpus, shape: Bm25Shape, of_chunks: bool
+    corpus: SyntheticCorpus, shape: Bm25Parameters, of_chunks: bool
 ) -> None:
     few, many = (selected(corpus, count, of_chunks=of_chunks) for count in (10, 400))
     for query in ("common", "budget river engine", "年假 报销 合同", "visitor 河流 absent"):
@@ -136,7 +136,7 @@ def test_only_words_of_rows_that_changed_are_fetched_again(corpus: SyntheticCorp
     ]
     assert len(before.chunk_ids) == (2 + len(same)) * CHUNKS_PER_DOCUMENT
     assert len(after.chunk_ids) == (len(same) + 1) * CHUNKS_PER_DOCUMENT
-    found = after.bm25({"newword": 1.0}, 20.0, Bm25Shape(1.2, 0.75))
+    found = after.bm25({"newword": 1.0}, 20.0, Bm25Parameters(1.2, 0.75))
     assert (found > 0).sum() == CHUNKS_PER_DOCUMENT
 
 
@@ -189,7 +189,7 @@ def stored_vectors(session: Session, ids: str) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("count", [1, 10, 100, 1000])
 def test_best_of_a_selection_are_the_best_that_match(corpus: SyntheticCorpus, count: int) -> None:
-    bm25.rebuild_after_start(corpus.services.database.engine, indexes.DEFAULTS)
+    bm25.rebuild_after_start(corpus.services.database.engine, DEFAULT_PARAMETERS)
     enabled = selected(corpus, count)
     step = corpus.size // CHUNKS_PER_DOCUMENT // count
     for query in ("common", "budget river", "年假 报销"):
@@ -200,7 +200,9 @@ def test_best_of_a_selection_are_the_best_that_match(corpus: SyntheticCorpus, co
             if place_of(chunk) // CHUNKS_PER_DOCUMENT % step == 0
         }
         with corpus.services.database.read() as session:
-            own = keyword_candidates.KeywordScorer(session, words, Bm25Shape(1.2, 0.75), limit=100)
+            own = keyword_candidates.KeywordScorer(
+                session, words, Bm25Parameters(1.2, 0.75), limit=100
+            )
             found = own.best_of_selection(enabled, total_chunks=corpus.size, enough=20, settings={})
         assert len(found) >= min(20, len(matching))
         assert {one.chunk_id for one in found} <= matching.keys()
@@ -208,12 +210,12 @@ def test_best_of_a_selection_are_the_best_that_match(corpus: SyntheticCorpus, co
 
 
 def test_words_of_a_larger_selection_are_cached_incrementally(corpus: SyntheticCorpus) -> None:
-    bm25.rebuild_after_start(corpus.services.database.engine, indexes.DEFAULTS)
+    bm25.rebuild_after_start(corpus.services.database.engine, DEFAULT_PARAMETERS)
     enabled = selected(corpus, 250)
     words, cache = query_terms("common budget"), RowCache[TermPostings](10_000_000)
     with corpus.services.database.read() as session:
         own = keyword_candidates.KeywordScorer(
-            session, words, Bm25Shape(1.2, 0.75), limit=100, version=1, postings=cache
+            session, words, Bm25Parameters(1.2, 0.75), limit=100, version=1, postings=cache
         )
 
         def found() -> list[keyword_candidates.Scored]:

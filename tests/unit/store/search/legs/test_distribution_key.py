@@ -7,9 +7,9 @@ from itertools import product
 from pathlib import Path
 
 from portal.domain.search import KeywordBackend
+from portal.domain.search.bm25 import ALL_CHUNKS, SHARED_CHUNKS
 from portal.store.models import Base
 from portal.store.search.found_chunks import _chunks
-from portal.store.search.keywords.index import ALL_CHUNKS, SHARED_CHUNKS
 from portal.store.search.legs.statements import (
     KeywordLeg,
     KeywordPlan,

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.store.search.selection.term_postings import Bm25Shape, TermPostings, indexed_length
+from portal.domain.search.bm25 import Bm25Parameters
+from portal.store.search.selection.term_postings import TermPostings, indexed_length
 
-SHAPE = Bm25Shape(k1=1.2, b=0.75)
+SHAPE = Bm25Parameters(k1=1.2, b=0.75)
 TERMS = st.sampled_from(["云", "服务", "cloud", "v0.8", "po4711", "a"])
 TEXTS = st.lists(st.lists(TERMS, max_size=60).map(" ".join), max_size=8)
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID
 
 from portal.api.blueprint import ApiBlueprint
 from portal.api.schemas import read_scope
 from portal.api.search import chunk_search_schemas as schemas
 from portal.api.search.knowledge_search_schemas import CorrectionModel
-from portal.domain.search import Fusion
 from portal.domain.search.chunk_search import (
+    FUSION_NAMES,
+    FUSIONS,
     FoundChunk,
     FoundChunks,
     HybridQuery,
@@ -36,11 +37,6 @@ blueprint = ApiBlueprint(
 # Shorter words resemble too many others. Chinese words may have two characters.
 _MIN_FUZZY_LENGTH = 3
 _NOT_SEARCHED = FoundChunks(items=(), degraded=(BatchTimedOut.code,))
-_METHODS: dict[Fusion, Literal["weighted_sum", "rrf"]] = {
-    Fusion.WEIGHTED: "weighted_sum",
-    Fusion.RRF: "rrf",
-}
-_FUSIONS = {name: fusion for fusion, name in _METHODS.items()}
 
 
 @blueprint.post("/semantic", errors=(404,))
@@ -132,7 +128,7 @@ def search_hybrid(json_data: schemas.HybridBody) -> schemas.HybridResponse:
         top_k=_top_k(json_data.top_k),
         vector_weight=json_data.vector_weight,
         text_weight=json_data.text_weight,
-        fusion=_FUSIONS[json_data.fusion_method] if json_data.fusion_method else None,
+        fusion=FUSIONS[json_data.fusion_method] if json_data.fusion_method else None,
         rrf_k=json_data.rrf_k,
         threshold=_threshold(json_data.similarity_threshold),
         within=_read_within(json_data),
@@ -236,7 +232,7 @@ def _describe_parameters(
         return None
     return schemas.HybridParametersModel(
         top_k=used.top_n,
-        fusion_method=_METHODS[used.fusion],
+        fusion_method=FUSION_NAMES[used.fusion],
         vector_weight=used.weights.vector,
         text_weight=used.weights.text,
         rrf_k=used.rrf_k,

@@ -12,7 +12,7 @@ from portal.api.documents.schemas.chunks import ChunkModel, Envelope
 from portal.api.schemas import SCOPE, CleanText, RequestModel, ResponseModel, ScopeBody
 from portal.api.search.knowledge_search_schemas import CorrectionModel, PartsModel
 from portal.domain.search import MAX_QUERY_CHARACTERS, MAX_RESULTS
-from portal.domain.search.chunk_search import MAX_QUERIES, FusionMethod
+from portal.domain.search.chunk_search import MAX_QUERIES, FusionMethod, FusionName
 from portal.domain.search.metadata_filter import (
     MAX_CONDITIONS,
     MAX_KEY_LENGTH,
@@ -209,7 +209,7 @@ class HybridBody(WithinBody):
     text_weight: Weight | None = Field(
         None, description="relative to the sum of both weights; default: as configured, 0.3"
     )
-    fusion_method: Literal["weighted_sum", "rrf"] | None = Field(
+    fusion_method: FusionName | None = Field(
         None, description="add up scores, or use ranks only; default: as configured, weighted_sum"
     )
     rrf_k: int | None = Field(
@@ -311,7 +311,7 @@ class HybridParametersModel(ResponseModel):
     """The parameters of a hybrid search, from the request or the configuration."""
 
     top_k: int
-    fusion_method: Literal["weighted_sum", "rrf"]
+    fusion_method: FusionName
     vector_weight: float = Field(description="relative to the sum of both", examples=[0.7])
     text_weight: float = Field(description="relative to the sum of both", examples=[0.3])
     rrf_k: int = Field(examples=[60])

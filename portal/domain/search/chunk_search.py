@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 from uuid import UUID
 
 from portal.domain.documents.chunks import JobChunk
@@ -21,6 +22,12 @@ class FusionMethod(StrEnum):
     RRF = "rrf"
     TEXT_ONLY = "text_only"
     VECTOR_ONLY = "vector_only"
+
+
+FusionName = Literal["weighted_sum", "rrf"]
+# The settings and the API of chunks call the weighted fusion `weighted_sum`.
+FUSIONS: dict[FusionName, Fusion] = {"weighted_sum": Fusion.WEIGHTED, "rrf": Fusion.RRF}
+FUSION_NAMES = {fusion: name for name, fusion in FUSIONS.items()}
 
 
 @dataclass(frozen=True, slots=True)

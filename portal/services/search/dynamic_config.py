@@ -9,15 +9,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from portal.answering.writing.prompt import MIN_TOKEN_BUDGET
 from portal.domain.people import User
 from portal.domain.search import Fusion, Normalisation
+from portal.domain.search.chunk_search import FUSIONS
 from portal.errors import Forbidden, InvalidInput, verbatim
 from portal.services import Services, audit
 from portal.services.audit import AuditEvent, Subject, SubjectKind
 from portal.settings import SearchSettings
 from portal.store import config as config_store
 from portal.store.session import Session
-
-_FUSIONS = {"weighted_sum": Fusion.WEIGHTED, "rrf": Fusion.RRF}
-
 
 # The value that overrides each setting of PORTAL_SEARCH__HYBRID.
 OF_HYBRID_SETTINGS = {
@@ -48,12 +46,8 @@ class DynamicConfig(BaseModel):
 def defaults(search: SearchSettings) -> DynamicConfig:
     """Return the defaults, which are the values of the settings."""
     hybrid = search.hybrid
-    return DynamicConfig(
-        semantic_weight=hybrid.vector_weight,
-        bm25_weight=hybrid.text_weight,
-        fusion=_FUSIONS[hybrid.fusion_method],
-        rrf_k=hybrid.rrf_k,
-    )
+    values = {key: getattr(hybrid, name) for name, key in OF_HYBRID_SETTINGS.items()}
+    return DynamicConfig(**values | {"fusion": FUSIONS[hybrid.fusion_method]})
 
 
 def read(session: Session, search: SearchSettings) -> DynamicConfig:

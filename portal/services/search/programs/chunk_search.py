@@ -27,6 +27,7 @@ from portal.domain.search import (
     Weights,
 )
 from portal.domain.search.chunk_search import (
+    FUSION_NAMES,
     FoundChunk,
     FoundChunks,
     FusionMethod,
@@ -240,8 +241,7 @@ def _method(outcome: SearchOutcome) -> FusionMethod:
         return FusionMethod.TEXT_ONLY
     if outcome.vector_count and not outcome.text_count:
         return FusionMethod.VECTOR_ONLY
-    is_rrf = outcome.used is not None and outcome.used.fusion is Fusion.RRF
-    return FusionMethod.RRF if is_rrf else FusionMethod.WEIGHTED_SUM
+    return FusionMethod(FUSION_NAMES[outcome.used.fusion if outcome.used else Fusion.WEIGHTED])
 
 
 def highlighted(content: str, terms: tuple[str, ...]) -> str:

@@ -156,9 +156,9 @@ def health_waits() -> Iterator[None]:
     a check that gives up after half a second reports it as unavailable. Overridden by the tests of
     that half second."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(health, "_PATIENCE_S", 10.0)
-        patch.setattr(health, "_COUNTING_PATIENCE_S", 10.0)
-        patch.setattr(scraping, "_PATIENCE_S", 10.0)
+        patch.setattr(health, "_TIMEOUT_S", 10.0)
+        patch.setattr(health, "_COUNTING_TIMEOUT_S", 10.0)
+        patch.setattr(scraping, "_TIMEOUT_S", 10.0)
         yield
 
 

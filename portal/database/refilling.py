@@ -22,7 +22,7 @@ _OF_PSQL = (b"\\restrict ", b"\\unrestrict ")
 _ROWS_AT_ONCE_BYTES = 256 * 1024
 _FIRST_WITH_TRANSACTION_TIMEOUT = 170_000
 # The server takes a moment to remove a session that has ended.
-_PATIENCE_S = 3.0
+_TIMEOUT_S = 3.0
 _ASK_AGAIN_S = 0.1
 _LOCK_TIMEOUT = "20s"
 
@@ -78,7 +78,7 @@ def revision_of(connection: psycopg.Connection, schema: str) -> str | None:
 def refuse_others(connection: psycopg.Connection) -> None:
     """Raise BackupRefused if other programs use the database."""
     others = _other_sessions(connection)
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _TIMEOUT_S
     while others and time.monotonic() < deadline:
         time.sleep(_ASK_AGAIN_S)
         others = _other_sessions(connection)

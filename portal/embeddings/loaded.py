@@ -15,7 +15,7 @@ from portal.domain.caching import SharedCache
 from portal.domain.embedding import Embedder
 from portal.embeddings import create_embedder
 from portal.embeddings.calibration import Calibration
-from portal.embeddings.calibration.eventual import PATIENCE_S, EventualCalibration
+from portal.embeddings.calibration.eventual import CALIBRATION_TIMEOUT_S, EventualCalibration
 from portal.settings import EmbeddingSettings
 
 # One is active, one is being built, one is kept to switch back to, one is compared with them.
@@ -55,23 +55,23 @@ class LoadedModels:
         cache_dir: Path,
         cache: SharedCache | None = None,
         *,
-        patience_s: float = PATIENCE_S,
+        timeout_s: float = CALIBRATION_TIMEOUT_S,
     ) -> LoadedModel:
         """Return the model for these settings; its queries share `cache`.
 
-        The first call waits up to `patience_s` seconds for the calibration, which otherwise follows
+        The first call waits up to `timeout_s` seconds for the calibration, which otherwise follows
         later. Raises EmbedderUnavailable if there is no such model.
         """
         slot = self._slot(_key(settings, cache_dir))
         with slot.lock:
             if slot.model is None:
                 embedder = create_embedder(settings, cache, cache_dir)
-                calibration = EventualCalibration(embedder, cache_dir, patience_s=0)
+                calibration = EventualCalibration(embedder, cache_dir, timeout_s=0)
                 slot.model = LoadedModel(embedder, calibration)
             model = slot.model
         # Outside the lock, so that a caller that cannot wait is not held up by one that can.
         if isinstance(model.calibration, EventualCalibration):
-            model.calibration.wait(patience_s)
+            model.calibration.wait(timeout_s)
         return model
 
     def peek(self, settings: EmbeddingSettings, cache_dir: Path) -> LoadedModel | None:

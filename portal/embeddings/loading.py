@@ -12,14 +12,14 @@ from portal.errors import N_, EmbedderUnavailable, Message
 
 T = TypeVar("T")
 
-# Set in processes that serve users: see `begin_to_serve`.
+# Set in processes that serve users: see `mark_as_serving`.
 _serves = threading.Event()
 
 # A load that fails because the hub is unreachable takes a minute itself.
 RETRY_AFTER_S = 60.0
 
 
-def begin_to_serve() -> None:
+def mark_as_serving() -> None:
     """Mark this process as one whose users wait for embeddings.
 
     If the model is not loaded in time, keyword search answers without it. A command line or a
@@ -28,7 +28,7 @@ def begin_to_serve() -> None:
     _serves.set()
 
 
-def question_patience_s(timeout_s: float) -> float | None:
+def query_wait_s(timeout_s: float) -> float | None:
     """Return how long a query waits for a local model; None to wait until it is loaded."""
     return timeout_s if _serves.is_set() else None
 

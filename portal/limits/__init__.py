@@ -40,7 +40,7 @@ def init_app(app: Flask, services: Services) -> None:
     )
 
     def finish(response: Response) -> Response:
-        _give_back(limiter, response)
+        _refund(limiter, response)
         _write_headers(limiter, response)
         return signing_in.note_success(response)
 
@@ -53,7 +53,7 @@ def _refuse(limit: RequestLimit) -> Response:
     raise RateLimited(seconds=seconds_until(limit.window.reset_time))
 
 
-def _give_back(limiter: Limiter, response: Response) -> None:
+def _refund(limiter: Limiter, response: Response) -> None:
     """Refund a sign-in that succeeded. Attempts are charged before the password is checked, so that
     parallel ones cannot exceed the limit."""
     if signing_in.has_failed(response):
@@ -61,7 +61,7 @@ def _give_back(limiter: Limiter, response: Response) -> None:
     storage = cast("SharedWindows", limiter.storage)
     for limit in limiter.current_limits:
         if limit.shared and not limit.breached:
-            storage.give_back(limit.key)
+            storage.refund(limit.key)
 
 
 def _write_headers(limiter: Limiter, response: Response) -> None:

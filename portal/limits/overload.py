@@ -29,8 +29,8 @@ _SCRAPES_AT_ONCE = 1
 _SCRAPES_WAITING = 4
 
 
-class Places:
-    """A process's places for requests; `waiting` requests wait for one. Thread-safe."""
+class RequestSlots:
+    """A process's slots for requests; `waiting` requests wait for one. Thread-safe."""
 
     def __init__(self, settings: WebSettings) -> None:
         self._free = Semaphore(settings.requests_at_once)
@@ -39,8 +39,8 @@ class Places:
         self.waiting = 0
         self._lock = Lock()
 
-    def take(self) -> bool:
-        """Take a place within `patience_s`; return False when too many wait or it takes longer."""
+    def acquire(self) -> bool:
+        """Acquire a slot within `patience_s`; return False if too many wait or it takes longer."""
         if self._free.acquire(blocking=False):
             return True
         with self._lock:
@@ -53,7 +53,7 @@ class Places:
             with self._lock:
                 self.waiting -= 1
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         self._free.release()
 
 
@@ -63,7 +63,7 @@ def init_app(app: Flask, settings: WebSettings, *, connections: int) -> None:
     # A request holds a connection only part of the time, but many more would just wait for one.
     room = min(settings.requests_at_once, _REQUESTS_A_CONNECTION * connections)
     settings = settings.model_copy(update={"requests_at_once": room})
-    # Sign-ins have their own places, so that long work does not lock users out. Each is charged as
+    # Sign-ins have their own slots, so that long work does not lock users out. Each is charged as
     # a failure until it succeeds, so only few run at once: a team that signs in together must not
     # look like an attack.
     sign_ins = settings.model_copy(
@@ -73,32 +73,32 @@ def init_app(app: Flask, settings: WebSettings, *, connections: int) -> None:
             "patience_s": _SIGN_IN_PATIENCE * settings.patience_s,
         }
     )
-    _guard(app, Places(sign_ins), applies=is_sign_in)
-    # Scrapes are slow: they take neither the places of others nor all the threads.
+    _guard(app, RequestSlots(sign_ins), applies=is_sign_in)
+    # Scrapes are slow: they take neither the slots of others nor all the threads.
     scrapes = settings.model_copy(
         update={"requests_at_once": _SCRAPES_AT_ONCE, "requests_waiting": _SCRAPES_WAITING}
     )
-    _guard(app, Places(scrapes), applies=is_scrape)
-    _guard(app, Places(settings), applies=lambda: not (is_free() or is_sign_in()))
+    _guard(app, RequestSlots(scrapes), applies=is_scrape)
+    _guard(app, RequestSlots(settings), applies=lambda: not (is_free() or is_sign_in()))
 
 
-def _guard(app: Flask, places: Places, *, applies: Callable[[], bool]) -> None:
-    """Have matching requests take a place and give it back at their end."""
-    key = f"place {id(places)}"
+def _guard(app: Flask, slots: RequestSlots, *, applies: Callable[[], bool]) -> None:
+    """Have matching requests acquire a slot and release it at their end."""
+    key = f"slot {id(slots)}"
 
     def enter() -> None:
         if not applies():
             return
-        if not places.take():
+        if not slots.acquire():
             # The error page must not wait for a database to load the user.
             g._login_user = AnonymousUserMixin()  # noqa: SLF001 - where flask-login keeps it
             raise Overloaded
-        setattr(g, key, places)
+        setattr(g, key, slots)
 
     def leave(_error: BaseException | None = None) -> None:
-        taken: Places | None = g.pop(key, None)
+        taken: RequestSlots | None = g.pop(key, None)
         if taken is not None:
-            taken.give_back()
+            taken.release()
 
     def leave_to_stream(response: Response) -> Response:
         # An answer may stream for minutes, and answers have their own limit.

@@ -53,7 +53,7 @@ class MemoryWindows:
             charges = self._current(key, expiry_s)
             return (charges[0] if charges else self._clock()), len(charges)
 
-    def give_back(self, key: str) -> None:
+    def refund(self, key: str) -> None:
         """Refund one charge."""
         with self._lock:
             if charges := self._charges.get(key):
@@ -87,7 +87,7 @@ class _InRedis(RedisStorage):
         super().__init__("redis://", redis.client.connection_pool, key_prefix=redis.prefix)
         self._client = redis.client
 
-    def give_back(self, key: str) -> None:
+    def refund(self, key: str) -> None:
         # The newest comes first.
         self._client.lpop(self.prefixed_key(key))
 
@@ -119,9 +119,9 @@ class SharedWindows(MovingWindowSupport, Storage):
             lambda: self._memory.window(key, expiry),
         )
 
-    def give_back(self, key: str) -> None:
+    def refund(self, key: str) -> None:
         """Refund the last charge of a key."""
-        self._attempt(lambda shared: shared.give_back(key), lambda: self._memory.give_back(key))
+        self._attempt(lambda shared: shared.refund(key), lambda: self._memory.refund(key))
 
     def clear(self, key: str) -> None:
         self._attempt(lambda shared: shared.clear(key), lambda: self._memory.clear(key))

@@ -16,7 +16,7 @@ from portal.embeddings.calibration.confidence import load_models
 from portal.errors import EmbedderUnavailable, InvalidEmbedding
 
 # Long enough for a local model, so that the first search has its calibration.
-PATIENCE_S = 10.0
+CALIBRATION_TIMEOUT_S = 10.0
 RETRY_AFTER_S = 5.0
 
 log = structlog.get_logger(__name__)
@@ -34,10 +34,10 @@ class EventualCalibration(Calibration):
         embedder: Embedder,
         cache_dir: Path | None = None,
         *,
-        patience_s: float = PATIENCE_S,
+        timeout_s: float = CALIBRATION_TIMEOUT_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Wait up to `patience_s` seconds for the first attempt."""
+        """Wait up to `timeout_s` seconds for the first attempt."""
         super().__init__(background=None, models=load_models(embedder.name))
         self._embedder = embedder
         self._cache_dir = cache_dir
@@ -45,12 +45,12 @@ class EventualCalibration(Calibration):
         self._trying = threading.Lock()
         self._try_at = clock()
         self._attempt = self._try()
-        self.wait(patience_s)
+        self.wait(timeout_s)
 
-    def wait(self, patience_s: float) -> None:
-        """Wait up to `patience_s` seconds for the first attempt."""
+    def wait(self, timeout_s: float) -> None:
+        """Wait up to `timeout_s` seconds for the first attempt."""
         if self._attempt is not None:
-            self._attempt.join(patience_s)
+            self._attempt.join(timeout_s)
 
     def query_statistics(self, query_vector: Vector, query: str) -> QueryStatistics:
         # The model has just embedded the question, so it is available again. A background of

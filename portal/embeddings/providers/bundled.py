@@ -23,7 +23,7 @@ from cachetools import LRUCache
 
 from portal.domain.embedding import Vector
 from portal.embeddings.e5 import E5Encoder, Tokens
-from portal.embeddings.loading import BackgroundLoad, question_patience_s
+from portal.embeddings.loading import BackgroundLoad, query_wait_s
 from portal.embeddings.providers.self_test import Encode, load_encoder
 from portal.embeddings.validation import validated
 from portal.errors import EmbedderUnavailable
@@ -166,7 +166,7 @@ class BundledEmbedder:
         max_read: int,
         by_nearness: float = 0.0,
     ) -> Vector:
-        reader = self._loaded(question_patience_s(self._timeout_s)).reader
+        reader = self._loaded(query_wait_s(self._timeout_s)).reader
         if reader is None:
             raise EmbedderUnavailable("the model gives only vectors")
         asked = reader.read_question(question)
@@ -206,7 +206,7 @@ class BundledEmbedder:
         cleaned = [clean_beginning(text, limit) for text in texts]
         # Headers, licences and empty forms are often repeated in a document.
         different = [*dict.fromkeys(cleaned)]
-        model = self._loaded(question_patience_s(self._timeout_s) if question else None)
+        model = self._loaded(query_wait_s(self._timeout_s) if question else None)
         found = dict(zip(different, self._encode_all(model, different, question), strict=True))
         vectors = np.array([found[text] for text in cleaned])
         return validated(vectors, dimensions=self._dimensions, count=len(texts))
@@ -226,13 +226,13 @@ class BundledEmbedder:
         with self._lock:
             return model.encode(text, question)
 
-    def _loaded(self, patience_s: float | None) -> Model:
+    def _loaded(self, timeout_s: float | None) -> Model:
         if self._is_orphaned:
             raise EmbedderUnavailable(
                 "this process was forked after the model was used. Start the processes first "
                 "and embed in each (for gunicorn: without --preload)"
             )
-        return self._loading.get(wait_s=patience_s)
+        return self._loading.get(wait_s=timeout_s)
 
     def _load_model(self) -> Model:
         try:

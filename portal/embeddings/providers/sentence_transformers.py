@@ -18,7 +18,7 @@ from portal.errors import N_, EmbedderUnavailable, Message
 DEFAULT_MODEL = "BAAI/bge-small-zh-v1.5"
 _BATCH = 32
 # Max wait for a model at start; one that is being downloaded may take longer.
-_START_PATIENCE_S = 30.0
+_START_TIMEOUT_S = 30.0
 
 
 class SentenceTransformersEmbedder:
@@ -54,7 +54,7 @@ class SentenceTransformersEmbedder:
     @property
     def dimensions(self) -> int:
         """Return the model's dimensions; loads it. Raises EmbedderUnavailable."""
-        return _dimensions(self._loading.get(wait_s=_START_PATIENCE_S))
+        return _dimensions(self._loading.get(wait_s=_START_TIMEOUT_S))
 
     def embed_query(self, text: str) -> Vector:
         model = self._loading.get(wait_s=self._timeout_s)

@@ -27,7 +27,7 @@ from portal.services.people import accounts
 _POLL_S = 0.5
 _LOOK_FOR_WORKERS_S = 5.0
 # How long the database may be unavailable while documents are processed: a supervisor restarts it.
-_PATIENCE_S = 60.0
+_OUTAGE_TIMEOUT_S = 60.0
 _STOPPED_BY_SIGNAL = 128
 
 
@@ -151,7 +151,7 @@ class _Import:
             self.workers.ensure_worker()
             found = importing.follow(self._services, self._user, waiting)
         except DatabaseUnavailable:
-            if time.monotonic() > self._followed_at + _PATIENCE_S:
+            if time.monotonic() > self._followed_at + _OUTAGE_TIMEOUT_S:
                 raise
             return
         self._followed_at = time.monotonic()

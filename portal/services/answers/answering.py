@@ -99,10 +99,10 @@ def stop(services: Services, user: User, message_id: UUID) -> Message:
     """Stop an unfinished answer, whichever process writes it. It ends within about a second and
     keeps its text so far. Raises NotFound."""
     with services.database.begin() as session:
-        patience_s = conversations.stale_after_s(services)
-        message_store.get_message(session, user, message_id, stale_after_s=patience_s)
+        stale_after_s = conversations.stale_after_s(services)
+        message_store.get_message(session, user, message_id, stale_after_s=stale_after_s)
         message_store.stop(session, message_id)
-        return message_store.get_message(session, user, message_id, stale_after_s=patience_s)
+        return message_store.get_message(session, user, message_id, stale_after_s=stale_after_s)
 
 
 def _begin(services: Services, user: User, target: _Target, question: str) -> AnswerStream:

@@ -230,9 +230,9 @@ def set_feedback(
     if reason is not None and feedback is not Feedback.NOT_USEFUL:
         raise InvalidInput("only an answer that was not useful has a reason")
     with services.database.begin() as session:
-        patience_s = stale_after_s(services)
-        message = message_store.get_message(session, user, message_id, stale_after_s=patience_s)
+        timeout_s = stale_after_s(services)
+        message = message_store.get_message(session, user, message_id, stale_after_s=timeout_s)
         if message.role is not Role.ASSISTANT:
             raise NotFound
         message_store.set_feedback(session, message_id, feedback, reason)
-        return message_store.get_message(session, user, message_id, stale_after_s=patience_s)
+        return message_store.get_message(session, user, message_id, stale_after_s=timeout_s)

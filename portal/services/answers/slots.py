@@ -39,7 +39,7 @@ class AnswerSlots:
             self._by_user[user_id] += 1
         return Slot(self, user_id)
 
-    def _give_back(self, user_id: UUID) -> None:
+    def _release(self, user_id: UUID) -> None:
         with self._lock:
             self._taken -= 1
             self._by_user[user_id] -= 1
@@ -60,4 +60,4 @@ class Slot:
     def release(self) -> None:
         slots, self._slots = self._slots, None
         if slots is not None:
-            slots._give_back(self._user_id)  # noqa: SLF001 - private to this module
+            slots._release(self._user_id)  # noqa: SLF001 - private to this module

@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 # Small enough for the rate limits of providers.
 DEFAULT_BATCH = 50
 # The time of a batch of a small model on a busy machine; a full build takes longer.
-PATIENCE_S = 10.0
+TIMEOUT_S = 10.0
 _PAUSE_S = 0.05
 
 
@@ -68,7 +68,7 @@ def _embed(services: Services, model: RegisteredModel, batch_size: int) -> int:
 def _in_turn(services: Services, model: RegisteredModel) -> Iterator[None]:
     """Wait for the lock to build a model. Raises Conflict when that takes too long."""
     # Nothing is held while waiting.
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while True:
         with build_store.building(services.database.engine, model) as connection:
             if connection is not None:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from portal.domain.embedding import Embedder, ModelSource, Vector
 from portal.embeddings import PROVIDERS, create_embedder
-from portal.embeddings.calibration.eventual import PATIENCE_S
+from portal.embeddings.calibration.eventual import CALIBRATION_TIMEOUT_S
 from portal.embeddings.layer import fix_length
 from portal.embeddings.loaded import LoadedModel, LoadedModels
 from portal.errors import Conflict, EmbedderUnavailable, InvalidEmbedding, InvalidInput, NoSuchModel
@@ -49,7 +49,7 @@ def loaded(
             settings,
             services.settings.data_dir / "cache",
             services.redis,
-            patience_s=0.0 if is_urgent else PATIENCE_S,
+            timeout_s=0.0 if is_urgent else CALIBRATION_TIMEOUT_S,
         )
     # An endpoint may return vectors of another length than when the model was built.
     fix_length(found.embedder, registered.dimensions)

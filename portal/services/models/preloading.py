@@ -8,7 +8,7 @@ import threading
 
 import structlog
 
-from portal.embeddings.loading import begin_to_serve
+from portal.embeddings.loading import mark_as_serving
 from portal.services import Services
 from portal.services.models import catalog
 from portal.store.embedding_models import registry
@@ -25,7 +25,7 @@ def load_ahead(services: Services) -> threading.Thread:
     """Load the model in the background; queries until then wait up to the documented time and are
     then answered by keywords. Call it in the process that serves: neither the thread nor a model
     survives a fork."""
-    begin_to_serve()
+    mark_as_serving()
     thread = threading.Thread(target=_load, args=(services,), name="load-ahead", daemon=True)
     thread.start()
     return thread

@@ -25,8 +25,8 @@ from portal.store.search.keywords.index import KeywordState
 from portal.store.session import Session
 
 # Load balancers and health checks of containers time out after a second.
-_PATIENCE_S = 0.5
-_COUNTING_PATIENCE_S = 0.35
+_TIMEOUT_S = 0.5
+_COUNTING_TIMEOUT_S = 0.35
 _SHARED_COUNTS = "shared_counts"
 
 
@@ -38,7 +38,7 @@ def check(services: Services) -> dict[str, Any]:
     Takes at most a second, also when the database hangs.
     """
     try:
-        schema, rehearsal = services.database.probe(_read_schema, timeout_s=_PATIENCE_S)
+        schema, rehearsal = services.database.probe(_read_schema, timeout_s=_TIMEOUT_S)
         database = True
     except DatabaseUnavailable:
         database, schema, rehearsal = False, "behind", None
@@ -88,7 +88,7 @@ def _read_vector_store(services: Services) -> dict[str, Any]:
     search = services.settings.search
     try:
         state = services.database.probe(
-            lambda session: _read_index_state(session, search), timeout_s=_PATIENCE_S
+            lambda session: _read_index_state(session, search), timeout_s=_TIMEOUT_S
         )
     except DatabaseUnavailable:
         return {"status": "unavailable", "reason": "the database does not answer"}
@@ -147,7 +147,7 @@ def finds_by_meaning(vector_store: dict[str, Any]) -> bool:
 def count(services: Services) -> health_store.StoreCounts | None:
     """Count documents, chunks, and chunks without a vector; None when that takes too long."""
     try:
-        return services.database.probe(health_store.read_counts, timeout_s=_COUNTING_PATIENCE_S)
+        return services.database.probe(health_store.read_counts, timeout_s=_COUNTING_TIMEOUT_S)
     except DatabaseUnavailable:
         return None
 

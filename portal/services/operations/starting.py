@@ -25,7 +25,7 @@ from portal.store.search.keywords.index import KeywordState
 from portal.store.session import Session
 
 # A process starts even if the database does not answer.
-_PATIENCE_S = 1.0
+_TIMEOUT_S = 1.0
 
 log = structlog.get_logger(__name__)
 
@@ -71,7 +71,7 @@ def announce(services: Services) -> None:
         )
 
     try:
-        found = services.database.probe(read, timeout_s=_PATIENCE_S)
+        found = services.database.probe(read, timeout_s=_TIMEOUT_S)
     except DatabaseUnavailable:
         return
     if found is None:

@@ -8,7 +8,7 @@ from weakref import WeakSet
 
 
 class Forked(Protocol):
-    def leave_to_parent(self) -> None:
+    def after_fork_in_child(self) -> None:
         """Forget, in a forked child, the connections, locks and threads that are the parent's."""
 
 
@@ -16,13 +16,13 @@ _kept: WeakSet[Forked] = WeakSet()
 
 
 def watch(kept: Forked) -> None:
-    """Have `leave_to_parent` called in each forked child."""
+    """Have `after_fork_in_child` called in each forked child."""
     _kept.add(kept)
 
 
-def _leave_all() -> None:
+def _after_fork() -> None:
     for one in list(_kept):
-        one.leave_to_parent()
+        one.after_fork_in_child()
 
 
-os.register_at_fork(after_in_child=_leave_all)
+os.register_at_fork(after_in_child=_after_fork)

@@ -134,7 +134,7 @@ class WatchedServer(Generic[S]):
     def stop(self) -> None:
         self._stopping.set()
 
-    def leave_to_parent(self) -> None:
+    def after_fork_in_child(self) -> None:
         self._connection = self._asked_at = None
         self._has_failed = False
         self._stopping = threading.Event()
@@ -189,11 +189,11 @@ class Replicas(Generic[S]):
         self._lost_at: float | None = None
         forks.watch(self)
 
-    def leave_to_parent(self) -> None:
+    def after_fork_in_child(self) -> None:
         self._lock = threading.Lock()
         self._is_watching = False
         for server in (self._primary, *self._replicas):
-            server.leave_to_parent()
+            server.after_fork_in_child()
 
     def watch(self) -> None:
         """Start watching, once."""

@@ -145,7 +145,7 @@ class Server:
     def discard_connections(self) -> None:
         self.engine.dispose()
 
-    def leave_to_parent(self) -> None:
+    def after_fork_in_child(self) -> None:
         self.engine.dispose(close=False)
         self.spare_slots = self._count_spare_slots()
         self.prober = Prober(self.url)

@@ -19,7 +19,7 @@ from werkzeug.serving import make_server
 
 from portal import create_app
 from portal.errors import DatabaseUnavailable
-from portal.limits.overload import Places
+from portal.limits.overload import RequestSlots
 from portal.services import Services
 from portal.settings import Settings, WebSettings
 from tests.conftest import PASSWORD, Portal
@@ -43,30 +43,30 @@ SMALL = {
 SLACK_S = 2.0
 
 
-# --- places ---------------------------------------------------------------------------------------
+# --- slots ----------------------------------------------------------------------------------------
 
 
 def test_queue_of_requests_is_bounded_and_the_rest_are_refused() -> None:
-    places = Places(WebSettings(requests_at_once=2, requests_waiting=1, patience_s=30))
-    assert places.take()
-    assert places.take()
+    slots = RequestSlots(WebSettings(requests_at_once=2, requests_waiting=1, patience_s=30))
+    assert slots.acquire()
+    assert slots.acquire()
     with ThreadPoolExecutor(1) as waiting:
-        turn = waiting.submit(places.take)
-        wait_until(lambda: places.waiting == 1, within_s=10, complaint="nobody waits")
+        turn = waiting.submit(slots.acquire)
+        wait_until(lambda: slots.waiting == 1, within_s=10, complaint="nobody waits")
         started = time.perf_counter()
-        assert not places.take()
+        assert not slots.acquire()
         assert time.perf_counter() - started < 10
         assert not turn.done()
-        places.give_back()
+        slots.release()
         assert turn.result(timeout=10)
-    assert places.waiting == 0
+    assert slots.waiting == 0
 
 
 def test_waiting_requests_are_refused_after_their_patience() -> None:
-    places = Places(WebSettings(requests_at_once=1, requests_waiting=5, patience_s=0.05))
-    assert places.take()
-    assert not places.take()
-    assert places.waiting == 0
+    slots = RequestSlots(WebSettings(requests_at_once=1, requests_waiting=5, patience_s=0.05))
+    assert slots.acquire()
+    assert not slots.acquire()
+    assert slots.waiting == 0
 
 
 def test_every_end_of_a_request_frees_its_place(make_services: Callable[..., Services]) -> None:

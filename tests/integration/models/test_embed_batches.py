@@ -127,7 +127,7 @@ def test_concurrent_batches_do_no_work_twice(lacking: Portal) -> None:
 
 
 def test_batch_during_a_build_is_refused(lacking: Portal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backfilling, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(backfilling, "TIMEOUT_S", 0.2)
     services = lacking.services
     with building(services.database.engine, catalog.find(services, MODEL)) as held:
         assert held is not None

@@ -91,4 +91,4 @@ def test_web_worker_loads_the_active_model_before_the_first_search(
         if thread.name == "load-ahead":
             thread.join(20)
     assert "load-ahead" in asked
-    assert loading.question_patience_s(2.0) == 2.0
+    assert loading.query_wait_s(2.0) == 2.0

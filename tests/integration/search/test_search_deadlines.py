@@ -24,7 +24,7 @@ from portal.store.statements import fetch_under
 from portal.text.terms import lexicon
 from tests.conftest import Portal
 
-PATIENCE_S = 1.0
+TIMEOUT_S = 1.0
 # Tolerance for a busy machine.
 SLACK_S = 1.0
 LATE = text("SELECT pg_sleep(60)")
@@ -34,7 +34,7 @@ IsLate = Callable[[Shape], bool]
 @pytest.fixture
 def hurried(portal: Portal, make_services: Callable[..., Services]) -> Portal:
     portal.add("Every employee has fifteen days of leave.", name="leave.txt")
-    services = make_services(search={"statement_timeout_s": PATIENCE_S, "cache_ttl_s": 0})
+    services = make_services(search={"statement_timeout_s": TIMEOUT_S, "cache_ttl_s": 0})
     hurried = Portal(services, portal.admin)
     services.enabled_sets.vectors = RowCache(0)  # The server compares vectors, and may be late.
     engine.search(services, portal.admin, SearchRequest("warm"))
@@ -55,7 +55,7 @@ def late(monkeypatch: pytest.MonkeyPatch, is_late: IsLate) -> Iterator[None]:
         patched.setattr(store_search, "keyword_statement", by_words)
         started = time.monotonic()
         yield
-        assert time.monotonic() - started < PATIENCE_S + SLACK_S
+        assert time.monotonic() - started < TIMEOUT_S + SLACK_S
 
 
 def test_all_attempts_share_one_deadline_and_a_leg_in_time_answers(
@@ -114,7 +114,7 @@ def test_loading_the_dictionary_takes_no_time_from_the_legs(
     read = lexicon._read
 
     def read_slowly() -> object:
-        time.sleep(PATIENCE_S)
+        time.sleep(TIMEOUT_S)
         return read()
 
     monkeypatch.setattr(lexicon, "_lexicons", {})

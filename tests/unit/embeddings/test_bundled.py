@@ -110,7 +110,7 @@ def slow_embedder(monkeypatch, gate, *, timeout_s):
 
 def test_query_waits_for_a_load_only_for_its_timeout_while_serving_users(monkeypatch):
     monkeypatch.setattr(loading, "_serves", threading.Event())
-    loading.begin_to_serve()
+    loading.mark_as_serving()
     gate = threading.Event()
     embedder = slow_embedder(monkeypatch, gate, timeout_s=0.2)
     started = time.monotonic()

@@ -67,7 +67,7 @@ def test_slow_model_does_not_hold_up_the_start(tmp_path):
     model = Moody()
     model.gate.clear()
     started = time.monotonic()
-    calibration = EventualCalibration(model, tmp_path, patience_s=0.1)
+    calibration = EventualCalibration(model, tmp_path, timeout_s=0.1)
     assert time.monotonic() - started < 10
     assert not calibration.ready
     before = ask(calibration, model)

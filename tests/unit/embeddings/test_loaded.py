@@ -92,7 +92,7 @@ def test_query_does_not_wait_for_calibration_even_behind_a_waiting_caller(
     patient = threading.Thread(target=lambda: got.append(models.get(settings(), tmp_path)))
     patient.start()
     started = time.monotonic()
-    urgent = models.get(settings(), tmp_path, patience_s=0)
+    urgent = models.get(settings(), tmp_path, timeout_s=0)
     assert time.monotonic() - started < 10
     assert len(urgent.embedder.embed_query("overtime pay")) == 64
     assert not urgent.calibration.ready

@@ -32,7 +32,7 @@ def test_refunded_units_can_be_used_again() -> None:
     windows = MemoryWindows()
     assert windows.acquire("k", 1, 60)
     assert not windows.acquire("k", 1, 60)
-    windows.give_back("k")
+    windows.refund("k")
     assert windows.acquire("k", 1, 60)
 
 

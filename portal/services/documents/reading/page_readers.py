@@ -39,7 +39,7 @@ _IDLE_S = 60
 _CHECK_S = 10
 # Requests that render or wait for it, so that a slow file leaves threads for others.
 _MAX_WAITING = 8
-_PATIENCE_S = 3
+_TIMEOUT_S = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class PageReaders:
         try:
             reader = self._acquire(file.id)
             try:
-                if not reader.lock.acquire(timeout=_PATIENCE_S):
+                if not reader.lock.acquire(timeout=_TIMEOUT_S):
                     raise Overloaded
                 try:
                     yield reader

@@ -15,7 +15,7 @@ from portal.services.documents.intake import disk_space
 from portal.services.documents.library import StoredFile
 
 _LIMITS = ExtractionLimits(timeout_s=10, memory_mb=512)
-_PATIENCE_S = 5
+_TIMEOUT_S = 5
 # Each rendering is a process of its own.
 _running = threading.BoundedSemaphore(2)
 
@@ -23,7 +23,7 @@ _running = threading.BoundedSemaphore(2)
 def render_markdown(services: Services, stored: StoredFile, encoding: str | None) -> str:
     """Return the body of a web page, which may hold any HTML. Raises Overloaded,
     UndecodableText, BrokenFile and ExtractionTimedOut."""
-    if not _running.acquire(timeout=_PATIENCE_S):
+    if not _running.acquire(timeout=_TIMEOUT_S):
         raise Overloaded
     try:
         room = disk_space.temporary_dir(services.settings)

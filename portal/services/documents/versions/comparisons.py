@@ -20,7 +20,7 @@ MAX_CHARACTERS = 6_000_000
 MAX_UNITS = 200_000
 """Texts with more characters in total, or more lines and sentences, are not compared."""
 
-_PATIENCE_S = 1.0
+_TIMEOUT_S = 1.0
 _MAX_KEPT = 12_000_000
 """Size of the cache in characters, plus a little for each piece."""
 _PIECE_CHARACTERS = 100
@@ -58,7 +58,7 @@ class Comparisons:
         found = self._get(key)
         if found is not None:
             return found
-        if not self._place.acquire(timeout=_PATIENCE_S):
+        if not self._place.acquire(timeout=_TIMEOUT_S):
             raise Overloaded
         try:
             # The previous holder of the lock may have computed the same pair.

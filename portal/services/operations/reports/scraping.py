@@ -27,7 +27,7 @@ from portal.store.operations.health import QueueMetrics
 
 # A worker without a heartbeat for this long counts as dead.
 _SILENT_AFTER_S = 20.0
-_PATIENCE_S = 0.5
+_TIMEOUT_S = 0.5
 # The state of the index takes a scan of all chunks, and changes slowly.
 _INDEX_FOR_S = 30.0
 
@@ -83,7 +83,7 @@ def of_database(services: Services) -> Iterator[Metric]:
                 health_store.read_queue(session, silent_after_s=_SILENT_AFTER_S),
                 health_store.read_rehearsal(session),
             ),
-            timeout_s=_PATIENCE_S,
+            timeout_s=_TIMEOUT_S,
         )
     except DatabaseUnavailable:
         yield _gauge("portal_database_up", _UP, 0)

@@ -39,7 +39,7 @@ def test_texts_that_would_take_too_long_are_not_compared(
         assert client.get(address, headers=headers).json["error"]["code"] == "texts_too_long"
 
     # Comparisons run one at a time; results are cached, and shown only to those who may see them.
-    monkeypatch.setattr(comparisons, "_PATIENCE_S", 0)
+    monkeypatch.setattr(comparisons, "_TIMEOUT_S", 0)
     with portal.services.comparisons._place:
         busy = client.get(address, headers=headers)
     assert (busy.status_code, busy.json["error"]["code"]) == (503, "overloaded")

@@ -154,7 +154,7 @@ def test_comparison_waits_longer_than_a_search_for_a_model_to_load(
         return Encoder()
 
     monkeypatch.setattr(sentence_transformers, "load_model", load)
-    monkeypatch.setattr(catalog, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(catalog, "CALIBRATION_TIMEOUT_S", 0.1)
     cold = make_services(embedding={"provider": "hashing", "timeout_s": 0.1})
     threading.Timer(1.0, go_on.set).start()
     compared = comparison.compare(cold, OLD, "slow-model")

@@ -82,7 +82,7 @@ def test_failed_restore_changes_nothing(
     full.services.database.dispose()
     younger = "a younger key of this portal, of good length"
     (tmp_path / "secret_key").write_text(younger, encoding="ascii")
-    monkeypatch.setattr(refilling, "_PATIENCE_S", 0.2)
+    monkeypatch.setattr(refilling, "_TIMEOUT_S", 0.2)
     with services_on(database_url, tmp_path) as here:
         before = everything_seen(here)
 

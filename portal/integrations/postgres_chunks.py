@@ -19,7 +19,7 @@ from portal.integrations.chunk_store import (
     nearest_first,
     similarities,
 )
-from portal.integrations.values import document_name, plain_errors
+from portal.integrations.values import document_name, translate_collection_errors
 from portal.services.collections.hybrid import ranks_words, search_by_words
 from portal.services.collections.records import Collections
 from portal.text.terms.analyser import query_terms
@@ -95,19 +95,19 @@ class PostgresChunks:
     # --- inside ---------------------------------------------------------------------------------
 
     def _ensure(self) -> UUID:
-        with plain_errors(self._collection):
+        with translate_collection_errors(self._collection):
             return self._collections.ensure(self._collection, "cosine", {}).id
 
     def _on_collection(self, action: Callable[[UUID], Result]) -> Result:
         """Run `action` on the collection, which is created again if another program dropped it."""
         try:
-            with plain_errors(self._collection):
+            with translate_collection_errors(self._collection):
                 return action(self._id)
         except ValueError as error:
             if not isinstance(error.__cause__, NotFound):
                 raise
         self._id = self._ensure()
-        with plain_errors(self._collection):
+        with translate_collection_errors(self._collection):
             return action(self._id)
 
 

@@ -37,8 +37,8 @@ log = structlog.get_logger(__name__)
 
 
 @contextmanager
-def plain_errors(collection: str) -> Iterator[None]:
-    """Raise ValueError for errors of the caller, as vector stores do."""
+def translate_collection_errors(collection: str) -> Iterator[None]:
+    """Raise ValueError for errors of a collection's caller, as vector stores do."""
     try:
         yield
     except InvalidInput as error:

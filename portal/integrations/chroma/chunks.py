@@ -21,7 +21,7 @@ from portal.integrations.chroma.collection import (
     ensure_registered,
     is_missing,
     open_collection,
-    plain_errors,
+    translate_chroma_errors,
 )
 from portal.integrations.chroma.words import LocalWordIndex
 from portal.integrations.chunk_store import CONTENT_TYPE, found, nearest_first, similarities
@@ -173,7 +173,7 @@ class ChromaChunks:
         return action(self._there)
 
     def _write(self, batch: Sequence[SemanticChunk], there: OpenCollection) -> None:
-        with self._in_step(there, written=batch), plain_errors():
+        with self._in_step(there, written=batch), translate_chroma_errors():
             there.collection.upsert(
                 ids=[chunk.id for chunk in batch],
                 embeddings=[chunk.vector for chunk in batch],

@@ -82,7 +82,7 @@ def is_missing(error: Exception) -> bool:
 
 
 @contextmanager
-def plain_errors() -> Iterator[None]:
+def translate_chroma_errors() -> Iterator[None]:
     """Raise ValueError instead of Chroma's errors for values that it cannot store."""
     errors = chroma().errors
     refused = (

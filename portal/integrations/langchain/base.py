@@ -16,7 +16,11 @@ from portal.errors import NotFound
 from portal.integrations.connection import Connection, connect, portal_model
 from portal.integrations.langchain.collection import Collection
 from portal.integrations.langchain.embeddings import EmbedderEmbeddings
-from portal.integrations.values import DEFAULT_DOCUMENT_KEY, clean_metadata, plain_errors
+from portal.integrations.values import (
+    DEFAULT_DOCUMENT_KEY,
+    clean_metadata,
+    translate_collection_errors,
+)
 from portal.services.collections.nearest import MAX_COMPARED_RECORDS
 from portal.services.collections.records import Collections
 from portal.store.documents.selection import PORTAL_COLLECTION
@@ -105,7 +109,7 @@ class CollectionStore(VectorStore):
         if not isinstance(name, str):
             raise ValueError(f"a collection's name is a text; got {name!r}")
         wanted = _distance(self._collection_metadata, self._collection_configuration)
-        with plain_errors(name):
+        with translate_collection_errors(name):
             self._collections.check_name(name)
             handle = self._collections.find(name)
             if handle is None and not create:
@@ -125,14 +129,14 @@ class CollectionStore(VectorStore):
     def delete_collection(self) -> None:
         """Delete the collection with all its records."""
         collection = self._collection
-        with plain_errors(collection.name):
+        with translate_collection_errors(collection.name):
             self._collections.drop(collection.id)
         self._opened = None
 
     def reset_collection(self) -> None:
         """Delete the collection of this name, if it exists, and create it again, empty. Another
         program may have done so since this store was opened."""
-        with plain_errors(self._collection_name):
+        with translate_collection_errors(self._collection_name):
             existing = self._collections.find(self._collection_name)
             if existing is not None:
                 with suppress(NotFound):  # Deleted meanwhile.

@@ -20,9 +20,9 @@ from portal.integrations.values import (
     clean_text,
     document_name,
     one_or_many,
-    plain_errors,
     record_filter,
     same_length,
+    translate_collection_errors,
     vector_of,
     vectors_of,
 )
@@ -71,7 +71,7 @@ class Collection:
 
     def count(self) -> int:
         """Count the records, without those of documents in the trash."""
-        with plain_errors(self.name):
+        with translate_collection_errors(self.name):
             return self._collections.count(self.id)
 
     # --- writing --------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ class Collection:
         documents: str | Sequence[str] | None = None,
     ) -> None:
         """Add records, all or none; records with existing ids are left unchanged."""
-        with plain_errors(self.name):
+        with translate_collection_errors(self.name):
             records = self._records(ids, documents, metadatas, embeddings)
             self._collections.add_new(self.id, records)
 
@@ -96,7 +96,7 @@ class Collection:
         documents: str | Sequence[str] | None = None,
     ) -> None:
         """Store records, all or none, replacing those with the same ids."""
-        with plain_errors(self.name):
+        with translate_collection_errors(self.name):
             records = self._records(ids, documents, metadatas, embeddings)
             self._collections.upsert(self.id, records)
 
@@ -125,7 +125,7 @@ class Collection:
             )
             for place, one in enumerate(named)
         ]
-        with plain_errors(self.name):
+        with translate_collection_errors(self.name):
             self._collections.update(self.id, changes, self._document_of)
 
     def delete(
@@ -138,13 +138,13 @@ class Collection:
         `delete_collection` deletes everything."""
         if ids is None and not where and not where_document:
             raise ValueError("At least one of ids, where, or where_document must be provided.")
-        with plain_errors(self.name):
+        with translate_collection_errors(self.name):
             wanted = record_filter(ids, where, where_document)
             return {"deleted": self._collections.delete(self.id, wanted)}
 
     def delete_document(self, document_id: UUID | str) -> bool:
         """Delete a document with its records, by its id or by its `document_key`."""
-        with plain_errors(self.name):
+        with translate_collection_errors(self.name):
             if isinstance(document_id, str):
                 named = clean_text(document_id)
                 if self._collections.delete_document(self.id, named):
@@ -174,7 +174,7 @@ class Collection:
             checked_count(offset or 0, "offset", min_value=0),
             with_vectors="embeddings" in included,
         )
-        with plain_errors(self.name):
+        with translate_collection_errors(self.name):
             wanted = record_filter(ids, where, where_document)
             records = self._collections.records(self.id, wanted, page)
         return as_result([records], included, nested=False)
@@ -220,7 +220,7 @@ class Collection:
     ) -> list[StoredRecord]:
         """Return the `k` nearest records that match the conditions, with distances."""
         k = checked_count(k, "the number of results", min_value=1)
-        with plain_errors(self.name):
+        with translate_collection_errors(self.name):
             wanted = record_filter(None, where, where_document)
             page = Page(k, with_vectors=with_vectors)
             return self._collections.nearest(self.id, vector_of(embedding), wanted, page)
@@ -230,7 +230,7 @@ class Collection:
     ) -> list[StoredRecord]:
         """Return the `k` best records by vector and words, with scores."""
         k = checked_count(k, "the number of results", min_value=1)
-        with plain_errors(self.name):
+        with translate_collection_errors(self.name):
             wanted = record_filter(None, where, where_document)
             vector, text = vector_of(embedding), clean_text(words)
             return hybrid_search(self._collections, self.id, vector, text, wanted, limit=k)

@@ -40,8 +40,8 @@ def open_reader(
 
 
 @contextmanager
-def plain_errors(reader: PortalReader) -> Iterator[None]:
-    """Raise ValueError for errors of the caller, as LangChain's stores do."""
+def translate_reader_errors(reader: PortalReader) -> Iterator[None]:
+    """Raise ValueError for errors of the reader's caller, as LangChain's stores do."""
     try:
         yield
     except InvalidInput as error:

@@ -21,9 +21,9 @@ from portal.domain.search import SearchMode
 from portal.integrations.connection import Connection
 from portal.integrations.langchain.portal_reading import (
     open_reader,
-    plain_errors,
     search_request,
     to_documents,
+    translate_reader_errors,
 )
 from portal.services import Services
 from portal.services.collections.portal_reader import PortalReader
@@ -73,7 +73,7 @@ class PortalRetriever(BaseRetriever):
             threshold=self.threshold,
             scope=self.scope,
         )
-        with plain_errors(self._reader):
+        with translate_reader_errors(self._reader):
             return to_documents(self._reader, self._reader.search(request))
 
     async def _aget_relevant_documents(

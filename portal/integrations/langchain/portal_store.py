@@ -22,9 +22,9 @@ from portal.integrations.langchain.embeddings import EmbedderEmbeddings
 from portal.integrations.langchain.portal_reading import (
     as_uuid,
     open_reader,
-    plain_errors,
     search_request,
     to_documents,
+    translate_reader_errors,
 )
 from portal.integrations.langchain.results import as_result, checked_include
 from portal.integrations.langchain.searching import (
@@ -140,7 +140,7 @@ class PortalVectorStore(VectorStore):
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         """Return chunks in the given order, without those that the user may not read."""
         wanted = [key for chunk_id in ids if (key := as_uuid(chunk_id)) is not None]
-        with plain_errors(self._reader):
+        with translate_reader_errors(self._reader):
             found = self._reader.chunks(wanted)
         return self._documents([found[key] for key in wanted if key in found])
 
@@ -157,7 +157,7 @@ class PortalVectorStore(VectorStore):
         if ids is not None:
             documents = self.get_by_ids([ids] if isinstance(ids, str) else ids)
         else:
-            with plain_errors(self._reader):
+            with translate_reader_errors(self._reader):
                 metadata = record_filter(where=where).metadata
                 listed = self._reader.list_chunks(
                     metadata,
@@ -173,7 +173,7 @@ class PortalVectorStore(VectorStore):
 
     def count(self) -> int:
         """Count the chunks that the user may read."""
-        with plain_errors(self._reader):
+        with translate_reader_errors(self._reader):
             return self._reader.count()
 
     # --- writing is refused ---------------------------------------------------------------------
@@ -201,7 +201,7 @@ class PortalVectorStore(VectorStore):
         )
 
     def _search(self, query: Query, k: int, where: Where | None, **options: Any) -> list[ReadChunk]:
-        with plain_errors(self._reader):
+        with translate_reader_errors(self._reader):
             request = replace(search_request(query, k, where), scope=self._scope, **options)
             return self._reader.search(request)
 

@@ -94,8 +94,10 @@ def import_chroma(
 
     Exits with status 1 when something could not be imported."""
     from portal.integrations.chroma.client import chroma
-    from portal.integrations.chroma_import.command import Options, Tenancy, import_and_show
+    from portal.integrations.chroma_import.moving import Options
+    from portal.integrations.chroma_import.reading import Tenancy
     from portal.integrations.chroma_import.snapshot import check_directory
+    from portal.processes.cli.chroma_import import import_and_show
 
     chroma()
     check_directory(directory)  # Fails before a database is started.

@@ -5,25 +5,14 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable
 from contextlib import closing
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 from rich.table import Table
 
+from portal.processes.cli.console import open_console, open_progress
 from portal.services.models.builds import Progress
 from portal.services.models.comparison import Comparison
 from portal.services.models.switching import ModelSummary, Switched
 
-# Programs that read the table need every column in full.
-_WIDTH_WITHOUT_TERMINAL = 200
 _MEGABYTE = 1024 * 1024
-
-
-def _console(*, stderr: bool = False) -> Console:
-    console = Console(stderr=stderr, highlight=False, soft_wrap=True)
-    if not console.is_terminal:
-        console.width = _WIDTH_WITHOUT_TERMINAL
-    return console
 
 
 def show_models(summaries: Iterable[ModelSummary]) -> None:
@@ -44,7 +33,7 @@ def show_models(summaries: Iterable[ModelSummary]) -> None:
             _index(summary),
             f"{since:%Y-%m-%d %H:%M}" if since else "",
         )
-    _console().print(table)
+    open_console().print(table)
 
 
 def _status(summary: ModelSummary) -> str:
@@ -65,15 +54,9 @@ def _index(summary: ModelSummary) -> str:
 
 def show_progress(name: str, build: Generator[Progress]) -> None:
     """Show a bar on stderr until a build ends; Ctrl-C ends the build."""
-    columns = (
-        TextColumn("{task.description:<10}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    console = _console(stderr=True)
+    console = open_console(stderr=True)
     total = 0
-    with closing(build) as steps, Bar(*columns, console=console) as bar:
+    with closing(build) as steps, open_progress(console, "{task.description:<10}") as bar:
         task = bar.add_task("embedding", total=None)
         for step in steps:
             total = step.total
@@ -95,7 +78,7 @@ def show_comparison(result: Comparison) -> None:
             f"{score.search_ms:.1f}",
         )
     source = "sentences taken from stored passages" if result.kind == "sampled" else "your set"
-    console = _console()
+    console = open_console()
     console.print(table)
     console.print(
         f"{result.questions} questions ({source}); the ten nearest passages of both models"
@@ -106,6 +89,6 @@ def show_comparison(result: Comparison) -> None:
 
 def show_switch(result: Switched) -> None:
     before = f" instead of {result.before.name}" if result.before else ""
-    _console().print(
+    open_console().print(
         f"{result.model.name} serves{before} ({1000 * result.duration_s:.0f} ms)", markup=False
     )

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from portal.integrations.chroma_import.command import _remarks
 from portal.integrations.chroma_import.moving import Options, Tally, move
 from portal.integrations.chroma_import.reading import ChromaRecord
+from portal.processes.cli.chroma_import import _remarks
 from portal.services import Services
 from portal.services.collections.records import Collections
 from portal.store.collections.writes import write

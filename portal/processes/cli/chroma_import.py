@@ -1,4 +1,4 @@
-"""Run an import and report it: progress, a table, and what was not imported."""
+"""Run and report `portal import-chroma`: progress, a table, and what was not imported."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
@@ -24,15 +24,12 @@ from portal.integrations.chroma_import.reading import (
     other_databases,
 )
 from portal.integrations.chroma_import.snapshot import snapshot
+from portal.processes.cli.console import open_console, open_progress
 from portal.services import Services
 from portal.services.collections.records import Collections
 
-__all__ = ["Options", "Tenancy", "import_and_show"]
-
 _MAX_ID_SHOWN_LENGTH = 40
 _STOPPED = 130  # The exit status that shells use for SIGINT.
-# Programs that read the table need every column in full.
-_WIDTH_WITHOUT_TERMINAL = 200
 
 
 def import_and_show(
@@ -83,7 +80,7 @@ def _import(
             client, copy = stack.enter_context(_open_copy(directory, data_dir))
         sources = _choose(_sources(client, tenancy), names)
         tallies = []
-        with _progress(console) as progress:
+        with open_progress(console) as progress:
             for source in sources:
                 advance = _bar(progress, source)
                 tallies.append(move(collections, source, options, advance))
@@ -125,16 +122,6 @@ def _choose(sources: Sequence[Source], names: Sequence[str]) -> list[Source]:
     return [source for source in sources if not names or source.name in names]
 
 
-def _progress(console: Console) -> Progress:
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    return Progress(*columns, console=console)
-
-
 def _bar(progress: Progress, source: Source) -> Advance:
     bar = progress.add_task(source.name, total=None)
 
@@ -146,9 +133,7 @@ def _bar(progress: Progress, source: Source) -> Advance:
 
 def _show(tallies: Sequence[Tally], options: Options) -> None:
     """Print a line for each collection, then remarks."""
-    console = Console(highlight=False, soft_wrap=True)
-    if not console.is_terminal:
-        console.width = _WIDTH_WITHOUT_TERMINAL
+    console = open_console()
     if not tallies:
         console.print("there are no collections in it")
         return

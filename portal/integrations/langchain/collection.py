@@ -12,6 +12,7 @@ from langchain_core.embeddings import Embeddings
 
 from portal.domain.embedding import Vector
 from portal.domain.vector_collections import NewRecord, Page, RecordChange, StoredRecord
+from portal.integrations.langchain.arguments import Where
 from portal.integrations.langchain.results import as_result, checked_include
 from portal.integrations.values import (
     checked_count,
@@ -29,8 +30,6 @@ from portal.integrations.values import (
 from portal.services.collections.hybrid import hybrid_search
 from portal.services.collections.records import Collections
 from portal.store.collections.rows import VectorCollection
-
-Where = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

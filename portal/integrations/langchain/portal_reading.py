@@ -20,7 +20,7 @@ from portal.domain.people import User
 from portal.domain.search import MAX_QUERY_CHARACTERS, MAX_RESULTS, SearchRequest
 from portal.errors import InvalidInput, NoSuchAccount, NotFound
 from portal.integrations.connection import Connection, open_services
-from portal.integrations.langchain.searching import Query, Where
+from portal.integrations.langchain.arguments import Query, Where
 from portal.integrations.values import checked_count, record_filter, vector_of
 from portal.services import Services
 from portal.services.collections.portal_reader import PortalReader, ReadChunk

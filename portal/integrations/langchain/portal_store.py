@@ -18,6 +18,15 @@ from portal.domain.people import User
 from portal.domain.search import SearchMode, Unit
 from portal.domain.vector_collections import StoredRecord
 from portal.integrations.connection import Connection
+from portal.integrations.langchain.arguments import (
+    DEFAULT_FETCH_K,
+    DEFAULT_K,
+    Query,
+    Scored,
+    Where,
+    k_in_search_kwargs,
+    refuse_unknown,
+)
 from portal.integrations.langchain.embeddings import EmbedderEmbeddings
 from portal.integrations.langchain.portal_reading import (
     as_uuid,
@@ -27,15 +36,6 @@ from portal.integrations.langchain.portal_reading import (
     translate_reader_errors,
 )
 from portal.integrations.langchain.results import as_result, checked_include
-from portal.integrations.langchain.searching import (
-    DEFAULT_FETCH_K,
-    DEFAULT_K,
-    Query,
-    Scored,
-    Where,
-    k_in_search_kwargs,
-    refuse_unknown,
-)
 from portal.integrations.values import checked_count, record_filter
 from portal.services import Services
 from portal.services.collections.portal_reader import ReadChunk

@@ -8,7 +8,6 @@ from pathlib import Path
 from portal.domain.caching import SharedCache
 from portal.domain.embedding import Embedder
 from portal.embeddings.cached import CachedQueries
-from portal.embeddings.measured import MeasuredEmbedder
 from portal.embeddings.shared import SharedVectors
 from portal.settings import EmbeddingSettings
 
@@ -75,6 +74,6 @@ def create_embedder(
     a process from starting: embedding then raises EmbedderUnavailable, with the remedy. Only a
     bundled model that does not exist is rejected here.
     """
-    model = MeasuredEmbedder(PROVIDERS[settings.provider](settings, cache_dir), settings.provider)
+    model = PROVIDERS[settings.provider](settings, cache_dir)
     shared = SharedVectors(cache, settings, model.name) if cache is not None else None
-    return CachedQueries(model, shared=shared)
+    return CachedQueries(model, settings.provider, shared=shared)

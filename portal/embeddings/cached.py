@@ -23,18 +23,20 @@ _PROBE_QUERY = "?"
 class CachedQueries(EmbedderLayer):
     """An embedder with a cache of recent query vectors.
 
-    With `shared`, it also has the vectors of other processes. It records whether the last call of
-    the model succeeded. Thread-safe.
+    With `shared`, it also has the vectors of other processes. It counts and times the calls of the
+    model under its provider's name, and records whether the last one succeeded. Thread-safe.
     """
 
     def __init__(
         self,
         embedder: Embedder,
+        provider: str,
         *,
         max_queries: int = MAX_QUERIES,
         shared: SharedVectors | None = None,
     ) -> None:
         super().__init__(embedder)
+        self._provider = provider
         self._shared = shared
         self._vectors: LRUCache[str, Vector] = LRUCache(maxsize=max_queries)
         self._lock = threading.Lock()
@@ -78,7 +80,8 @@ class CachedQueries(EmbedderLayer):
         # The lock is not held while the model works: two threads may embed the same query, but no
         # query waits for another one.
         with self._recording_health():
-            vector = self._embedder.embed_query(text)
+            with metrics.embedding(self._provider, texts=1, is_query=True):
+                vector = self._embedder.embed_query(text)
             self._require_length(vector.reshape(1, -1), count=1)
         if self._shared is not None:
             self._shared.put(text, vector)
@@ -94,7 +97,8 @@ class CachedQueries(EmbedderLayer):
 
     def embed_chunks(self, texts: Sequence[str]) -> Vector:
         with self._recording_health():
-            vectors = self._embedder.embed_chunks(texts)
+            with metrics.embedding(self._provider, texts=len(texts), is_query=False):
+                vectors = self._embedder.embed_chunks(texts)
             if len(texts):
                 self._require_length(vectors, count=len(texts))
             return vectors

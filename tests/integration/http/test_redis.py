@@ -226,7 +226,8 @@ def test_processes_share_query_vectors_and_models_never_do(server: RedisServer) 
     def process(dimensions: int, **settings: object) -> tuple[Counting, CachedQueries]:
         model = Counting(dimensions=dimensions)
         chosen = EmbeddingSettings(provider="hashing", dimensions=dimensions, **settings)
-        return model, CachedQueries(model, shared=SharedVectors(store, chosen, model.name))
+        shared = SharedVectors(store, chosen, model.name)
+        return model, CachedQueries(model, "hashing", shared=shared)
 
     _, first = process(64)
     vector = first.embed_query("年假有几天")

@@ -19,27 +19,27 @@ class Counting(HashingEmbedder):
 
 def test_repeated_query_is_embedded_once():
     model = Counting()
-    cached = CachedQueries(model)
+    cached = CachedQueries(model, "hashing")
     assert cached.embed_query("a b").tolist() == cached.embed_query("a b").tolist()
     assert model.asked == 1
 
 
 def test_memory_is_bounded():
     model = Counting()
-    cached = CachedQueries(model, max_queries=2)
+    cached = CachedQueries(model, "hashing", max_queries=2)
     for text in ("one", "two", "three", "one"):
         cached.embed_query(text)
     assert model.asked == 4
 
 
 def test_cached_vectors_are_read_only():
-    cached = CachedQueries(HashingEmbedder())
+    cached = CachedQueries(HashingEmbedder(), "hashing")
     with pytest.raises(ValueError, match="read-only"):
         cached.embed_query("a")[0] = 1
 
 
 def test_many_threads_get_right_vectors():
-    cached = CachedQueries(HashingEmbedder(), max_queries=3)
+    cached = CachedQueries(HashingEmbedder(), "hashing", max_queries=3)
     texts = [f"word{n % 7}" for n in range(200)]
     with ThreadPoolExecutor(8) as threads:
         found = list(threads.map(cached.embed_query, texts))
@@ -57,7 +57,7 @@ def test_health_is_that_of_the_last_model_call():
             return super().embed_query(text)
 
     model = Moody()
-    cached = CachedQueries(model)
+    cached = CachedQueries(model, "hashing")
     assert cached.health is None
     cached.embed_query("a")
     assert cached.health.ok
@@ -74,7 +74,7 @@ def test_health_is_that_of_the_last_model_call():
 
 def test_probe_bypasses_the_cache():
     model = Counting()
-    cached = CachedQueries(model)
+    cached = CachedQueries(model, "hashing")
     cached.probe()
     cached.probe()
     assert model.asked == 2

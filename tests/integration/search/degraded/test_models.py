@@ -80,7 +80,7 @@ def test_endpoint_at_two_and_a_half_seconds_costs_two_then_nothing_and_comes_bac
 
 
 def _breaker(portal: Portal):
-    return portal.services.embedder._embedder._embedder._breaker  # type: ignore[attr-defined]
+    return portal.services.embedder._embedder._breaker  # type: ignore[attr-defined]
 
 
 @needs_bm25

@@ -5,10 +5,11 @@ Records are lists of events, each `[kind, value]`, in reading order, after a fir
     {"is_flattened": false}
     {"events": [["text", "…"], ["heading", 2], ["/heading", null], ["list", 1], …]}
 
-`heading` (its level), `list` (its first number, null for bullets, -1 for terms), `row`, `cell`
+`heading` (its level), `list` (1 for numbers, null for bullets, -1 for terms), `row`, `cell`
 (columns and rows that it spans, whether it is a header), `table`, `caption`, `code` and `link` (its
 address) have an end with a slash; `text`, `block` (a paragraph begins or ends), `break`, `image`
-(its key, see `image_keys`) and `item` (whether it is a footnote) stand alone. `section` has an end.
+(its key, see `image_keys`) and `item` (whether it is a footnote, and its label, such as "3." or
+"c.", null in lists without numbers) stand alone. `section` has an end.
 
 What surrounds the content of a page is left out: navigation, tables of contents, and bars and
 asides outside of its `<main>` or `<article>`. `html_nesting` explains `is_flattened`.
@@ -25,6 +26,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from portal.ingest.readers.html_nesting import BLOCKS, MAX_ATTRIBUTES, flatten, has_crowded_tag
 from portal.ingest.readers.image_keys import key_of
+from portal.ingest.readers.list_numbers import letters, roman
 
 Event = tuple[str, Any]
 
@@ -73,13 +75,15 @@ _BEGINNINGS: Mapping[str, Event] = {
     **{tag: (_WITH_END[tag], None) for tag in (*_CODE, "table", "tr", "caption", "ul")},
     "portal-section": ("section", None),
     "dl": ("list", -1),
-    "dt": ("item", False),
+    "ol": ("list", 1),
+    "dt": ("item", [False, None]),
     "br": ("break", None),
 }
 _ENDINGS: Mapping[str, Event] = {
     **dict.fromkeys((*BLOCKS, "li"), ("block", None)),
     **{tag: (f"/{kind}", None) for tag, kind in _WITH_END.items()},
 }
+_LIST_END: Event = ("/list", None)
 _MAX_SPAN = 100  # Larger spans are a way to write a million cells.
 _BOLD_STYLE = re.compile(r"font-weight\s*:\s*(?:bold|[6-9]00)", re.IGNORECASE)
 _TITLE: tuple[Event, Event] = ("heading", 1), ("/heading", None)
@@ -94,6 +98,11 @@ _INLINE = frozenset({"b", "strong", "span", "font", "o:p", "-text", "-comment"})
 _MAX_INLINE = 8
 _NO_LINE = frozenset({"table", "li", "dd", "dt", "blockquote"})
 _NOTE = re.compile(r"(?:foot|end)note-|fn[-:]?\d")
+_NUMBER = re.compile(r"\s*([+-]?[0-9]{1,6})(?![0-9])")
+_STYLE_OF_NUMBERS = re.compile(
+    r"list-style(?:-type)?\s*:[^;]*?\b(lower|upper)-(alpha|latin|roman)", re.IGNORECASE
+)
+_TYPE_OF_STYLE = {"alpha": "a", "latin": "a", "roman": "i"}
 
 
 def read(file: BinaryIO, *, characters: int, events: int) -> Iterator[dict[str, Any]]:
@@ -184,10 +193,11 @@ def _events(
     """Yield events, those of the whole page if `around` is None. Not recursive, because a file may
     be nested deeper than Python's stack."""
     waiting: list[tuple[LexborNode, Event | None]] = [(root, None)] if root is not None else []
+    lists: list[_Numbers | None] = []
     while waiting:
         node, end = waiting.pop()
         if end is not None:
-            yield end
+            yield _leave(lists, end)
             continue
         following = node.next
         if following is not None and node is not root:
@@ -201,7 +211,7 @@ def _events(
             if node.tag == "img" and (key := key_of(node.attributes.get("src") or "")):
                 yield "image", key
             heading = _heading(node) if around is not None and node.tag in {"p", "div"} else None
-            begin, closing = heading or (_beginning(node), _ending(node))
+            begin, closing = heading or _enter(lists, node)
             yield from (event for event in [begin] if event)
             if closing is not None:
                 waiting.append((node, closing))
@@ -311,16 +321,65 @@ def _bullet(node: LexborNode) -> str | None:
     return "• " if _WORD_BULLET.fullmatch(node.text().strip()) else None
 
 
-def _beginning(node: LexborNode) -> Event | None:  # noqa: PLR0911 - a table of cases
+class _Numbers:
+    """The labels of a list's items, as a browser counts them."""
+
+    def __init__(self, node: LexborNode) -> None:
+        attributes = node.attributes
+        self._type = _type_of_numbers(attributes)
+        self._step = -1 if "reversed" in attributes else 1
+        first = _NUMBER.match(attributes.get("start") or "")
+        if first:
+            self._next = int(first[1])
+        else:
+            self._next = sum(item.tag == "li" for item in node.iter()) if self._step < 0 else 1
+
+    def label(self, item: LexborNode) -> str:
+        """Return the label of the next item, and count it."""
+        attributes = item.attributes
+        given = _NUMBER.match(attributes.get("value") or "")
+        number = int(given[1]) if given else self._next
+        self._next = number + self._step
+        kind = _type_of_numbers(attributes) or self._type
+        write = {"a": letters, "i": roman}.get(kind.lower(), str)
+        text = write(number)
+        return f"{text.upper() if kind.isupper() else text}."
+
+
+def _type_of_numbers(attributes: Mapping[str, str | None]) -> str:
+    """Return the type of a list's or an item's numbers: a, A, i, I, or empty for digits."""
+    style = _STYLE_OF_NUMBERS.search(attributes.get("style") or "")
+    if style is None:
+        return attributes.get("type") or ""
+    kind = _TYPE_OF_STYLE[style[2].lower()]
+    return kind.upper() if style[1].lower() == "upper" else kind
+
+
+def _enter(lists: list[_Numbers | None], node: LexborNode) -> tuple[Event | None, Event | None]:
+    """Return the events of an element's ends; add a list to the open ones."""
+    begin, closing = _beginning(node, lists), _ending(node)
+    if closing == _LIST_END:
+        lists.append(_Numbers(node) if node.tag == "ol" else None)
+    return begin, closing
+
+
+def _leave(lists: list[_Numbers | None], end: Event) -> Event:
+    """Return the event of an element's end; remove a list from the open ones."""
+    if end == _LIST_END:
+        lists.pop()
+    return end
+
+
+def _beginning(node: LexborNode, lists: list[_Numbers | None]) -> Event | None:
     tag = node.tag or ""
     if tag in _BEGINNINGS:
         return _BEGINNINGS[tag]
     if tag in {"td", "th"}:
         return "cell", [_span(node, "colspan"), _span(node, "rowspan"), tag == "th"]
-    if tag == "ol":
-        return "list", _first_number(node)
     if tag == "li":
-        return "item", bool(_NOTE.match(node.attributes.get("id") or ""))
+        numbers = lists[-1] if lists else None
+        is_note = bool(_NOTE.match(node.attributes.get("id") or ""))
+        return "item", [is_note, numbers.label(node) if numbers else None]
     if tag == "a":
         return "link", node.attributes.get("href") or ""
     if tag == "img":
@@ -338,8 +397,3 @@ def _ending(node: LexborNode) -> Event | None:
 def _span(node: LexborNode, name: str) -> int:
     value = node.attributes.get(name) or ""
     return min(int(value), _MAX_SPAN) if re.fullmatch(r"[1-9][0-9]{0,3}", value) else 1
-
-
-def _first_number(node: LexborNode) -> int:
-    start = node.attributes.get("start") or ""
-    return int(start) if re.fullmatch(r"[0-9]{1,6}", start) else 1

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from portal.domain.documents import ExtractedText, MediaType
+from portal.domain.documents.structure import BlockKind
 from portal.errors import EmptyFile, ExtractionTooLarge
 from portal.ingest.chunking import split
 from portal.ingest.extraction import extract
@@ -135,6 +136,29 @@ def test_formulas_and_powers_read_as_they_look(tmp_path: Path) -> None:
     <span><math><semantics><mi>E</mi><annotation>E</annotation></semantics></math></span>
     <span aria-hidden="true">E</span>"""
     assert read(tmp_path, formula).text == "10⁶ m², see1: E"
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<ol start=5><li>a<li>b</ol>", "5. a\n6. b"),
+        ("<ol start=-1><li>a<li>b<li>c</ol>", "-1. a\n0. b\n1. c"),
+        ("<ol><li>a<li value=7>b<li>c</ol>", "1. a\n7. b\n8. c"),
+        ("<ol type=a start=26><li>a<li>b</ol>", "z. a\naa. b"),
+        ("<ol type=A><li>a<li type=1>b</ol>", "A. a\n2. b"),
+        ("<ol type=i start=3><li>a<li>b</ol>", "iii. a\niv. b"),
+        ("<ol type=I start=9999><li>a</ol>", "9999. a"),
+        ('<ol style="list-style-type: upper-roman"><li>a<li>b</ol>', "I. a\nII. b"),
+        ("<ol reversed><li>a<li>b<ol><li>x</ol></ol>", "2. a\n1. b\n  1. x"),
+        ("<ol reversed start=9><li>a<ul><li>x</ul><li>b</ol>", "9. a\n  - x\n8. b"),
+        ("<ol start=99999999><li>a</ol><ol start=x type=zz><li>b</ol>",
+         "1. a\n\n1. b"),
+    ],
+)  # fmt: skip
+def test_items_keep_the_labels_that_a_browser_shows(tmp_path: Path, html: str, text: str) -> None:
+    extracted = read(tmp_path, html)
+    assert extracted.text == text
+    assert {block.kind for block in extracted.blocks} == {BlockKind.ITEM}
 
 
 def test_terms_are_items_with_their_definitions(tmp_path: Path) -> None:

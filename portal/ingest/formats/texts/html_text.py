@@ -156,7 +156,8 @@ class HtmlText:
         elif kind == "/list":
             self.readable.close_list()
         elif self.readable.in_list:  # An item outside of any list is a paragraph.
-            self.readable.open_item(is_note=bool(value))
+            is_note, label = value
+            self.readable.open_item(label, is_note=is_note)
 
     def _add_table(self, kind: str, value: Any) -> None:
         table = self._tables[-1] if self._tables else None

@@ -165,9 +165,13 @@ class ReadableText:
         self._lists.pop()
         self._tight = bool(self._lists)
 
-    def open_item(self, *, is_note: bool = False) -> None:
+    def open_item(self, label: str | None = None, *, is_note: bool = False) -> None:
+        """Open an item with this label, by default the next number or the bullet of its list."""
         number = self._lists[-1]
-        self._marker = "- " if number is None else "" if number == TERMS else f"{number}. "
+        if label is not None:
+            self._marker = f"{label} " if label else ""
+        else:
+            self._marker = "- " if number is None else "" if number == TERMS else f"{number}. "
         self._item_kind = BlockKind.FOOTNOTE if is_note else BlockKind.ITEM
         if number is not None and number != TERMS:
             self._lists[-1] = number + 1

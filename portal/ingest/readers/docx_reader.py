@@ -15,6 +15,7 @@ import re
 import xml.dom.expatbuilder  # noqa: F401 - minidom imports it when it parses, which is too late
 import zipfile
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any, BinaryIO
 
 import mammoth
@@ -22,16 +23,20 @@ from mammoth.docx import office_xml
 from mammoth.docx.xmlparser import XmlElement, XmlText
 
 from portal.ingest.readers import archives
+from portal.ingest.readers.docx_numbering import Numbering
 from portal.ingest.readers.image_keys import address_of
 
 # Elements with text that mammoth skips, such as the result of a field, and one that it reads.
 _SKIPPED = frozenset({"w:fldSimple", "w:ruby", "w:rubyBase", "w:dir", "w:bdo"})
 _READ = "w:smartTag"
 _parse_xml = office_xml.read
-# An item's number, which mammoth forgets where a list is interrupted, at the start of its text.
-_NUMBER = re.compile("\ufdd0([0-9]+)\ufdd1")
-_LIST_START = re.compile(f"<ol>(?=<li>(?:<(?!ol|ul|/li)[^>]*>)*{_NUMBER.pattern})")
-_DEPTHS = frozenset("012345678")
+# The label of a numbered paragraph at the start of its text: mammoth forgets what Word shows.
+_LABEL = re.compile("\ufdd0([^\ufdd1]*)\ufdd1")
+_LABELLED_ITEM = re.compile(
+    "<li>(?P<tags>(?:<(?!ol|ul|li|/li)[^>]*>)*+)\ufdd0(?P<label>[^\ufdd1]*)\ufdd1"
+)
+_PLAIN_LABEL = re.compile(r"([0-9]{1,6})\.")
+_DELETED_MARKS = ("w:del", "w:moveFrom")
 # Words and pictures are in these, unless they were deleted or are in a text box.
 _AROUND_WORDS = frozenset({"w:r", "w:hyperlink", "w:ins", "w:sdt", "w:sdtContent", _READ})
 _SHOWN = frozenset({"w:t", "w:drawing", "w:pict", "w:object"})
@@ -70,17 +75,13 @@ _STYLES = "\n".join(
 )
 
 
-def load(**_options: object) -> None:
-    """Let mammoth read the elements that it would skip."""
-    office_xml.read = _parse_part
-
-
 def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
     """Yield the one record, or an error: characters, or one of `archives.read_checked`."""
     return archives.read_checked(file, lambda: _page(file, characters))
 
 
 def _page(file: BinaryIO, characters: int) -> Iterator[dict[str, Any]]:
+    office_xml.read = partial(_parse_part, numbering=Numbering())
     result = mammoth.convert_to_html(
         file,
         style_map=_STYLES,
@@ -90,7 +91,7 @@ def _page(file: BinaryIO, characters: int) -> Iterator[dict[str, Any]]:
     if len(result.value) > 4 * characters:  # Most of it is tags in the worst case.
         yield {"error": "characters"}
         return
-    html = _NUMBER.sub("", _LIST_START.sub(r'<ol start="\1">', result.value))
+    html = _LABEL.sub(r"\1", _LABELLED_ITEM.sub(_label_item, result.value))
     yield {
         "html": _with_notes_in_sections(html),
         "has_formulas": any(_NO_TEXT_KEPT in message.message for message in result.messages),
@@ -98,14 +99,27 @@ def _page(file: BinaryIO, characters: int) -> Iterator[dict[str, Any]]:
     }
 
 
-def _parse_part(file: BinaryIO) -> Any:
-    """Return the root of a part, with elements that mammoth would skip as one that it reads."""
+def _label_item(item: re.Match[str]) -> str:
+    """Return the start of an item with its label as an attribute."""
+    label = item["label"].strip()
+    number = _PLAIN_LABEL.fullmatch(label)
+    name, value = ("value", number[1]) if number else ("portal-label", label)
+    value = value.replace('"', "&quot;")
+    return f'<li {name}="{value}">{item["tags"]}'
+
+
+def _parse_part(file: BinaryIO, *, numbering: Numbering) -> Any:
+    """Return the root of a part with the labels of its paragraphs, and with elements that mammoth
+    would skip as one that it reads."""
     root = _parse_xml(file)
-    counts: dict[str, list[int]] = {}
+    numbering.add_part(root)
+    in_cells: set[int] = set()
     for element in _elements(root):
         element.name = _READ if element.name in _SKIPPED else element.name
-        if element.name == "w:p":
-            _number_item(element, counts)
+        if element.name == "w:tc":
+            in_cells.update(map(id, element.children))
+        elif element.name == "w:p":
+            _label_paragraph(element, numbering, is_in_cell=id(element) in in_cells)
     return root
 
 
@@ -118,20 +132,20 @@ def _elements(root: XmlElement) -> Iterator[XmlElement]:
         waiting += (each for each in reversed(element.children) if isinstance(each, XmlElement))
 
 
-def _number_item(paragraph: XmlElement, counts: dict[str, list[int]]) -> None:
-    """Put its number before the text of an item; `counts` are those of each list by depth. Items
-    that only their style numbers are left to mammoth, and so are those that show nothing."""
-    numbering = paragraph.find_child_or_null("w:pPr").find_child_or_null("w:numPr")
-    number = numbering.find_child_or_null("w:numId").attributes.get("w:val", "0")
-    depth = numbering.find_child_or_null("w:ilvl").attributes.get("w:val") or "0"
-    shown = _first_shown(paragraph)
-    if number == "0" or depth not in _DEPTHS or shown is None:
+def _label_paragraph(paragraph: XmlElement, numbering: Numbering, *, is_in_cell: bool) -> None:
+    """Put its label before the text of a paragraph. One that shows nothing counts, but only in a
+    cell, such as one for the number of its row, is its label worth reading."""
+    mark = paragraph.find_child_or_null("w:pPr").find_child_or_null("w:rPr")
+    if any(map(mark.find_child, _DELETED_MARKS)) or (found := numbering.label(paragraph)) is None:
         return
-    levels = counts.setdefault(number, [0] * len(_DEPTHS))
-    here = int(depth)
-    levels[here:] = [levels[here] + 1, *[0] * (len(_DEPTHS) - here - 1)]
-    if shown.name == "w:t":
-        shown.children.insert(0, XmlText(f"\ufdd0{levels[here]}\ufdd1"))
+    label, has_gap = found
+    text = XmlText(f"\ufdd0{label}{' ' if label and has_gap else ''}\ufdd1")
+    shown = _first_shown(paragraph)
+    if shown is not None and shown.name == "w:t":
+        shown.children.insert(0, text)
+    elif shown is not None or (is_in_cell and label):
+        text = text if shown else XmlText(label)
+        paragraph.children.insert(0, XmlElement("w:r", {}, [XmlElement("w:t", {}, [text])]))
 
 
 def _first_shown(paragraph: XmlElement) -> XmlElement | None:

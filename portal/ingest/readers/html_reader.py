@@ -322,7 +322,8 @@ def _bullet(node: LexborNode) -> str | None:
 
 
 class _Numbers:
-    """The labels of a list's items, as a browser counts them."""
+    """The labels of a list's items, as a browser counts them, or as `portal-label` gives them,
+    which only the reader of DOCX produces."""
 
     def __init__(self, node: LexborNode) -> None:
         attributes = node.attributes
@@ -343,6 +344,8 @@ class _Numbers:
         kind = _type_of_numbers(attributes) or self._type
         write = {"a": letters, "i": roman}.get(kind.lower(), str)
         text = write(number)
+        if "portal-label" in attributes:
+            return attributes["portal-label"] or ""
         return f"{text.upper() if kind.isupper() else text}."
 
 

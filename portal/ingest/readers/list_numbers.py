@@ -1,4 +1,4 @@
-"""The numbers of lists as letters and Roman numerals."""
+"""The numbers of lists as letters, Roman numerals and Chinese numerals."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ _ROMAN = (
     (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"),
 )  # fmt: skip
 _MAX_ROMAN = 3999
+_HAN_DIGITS = "零一二三四五六七八九"
+_HAN_UNITS = ("千", "百", "十", "")
+_MAX_HAN = 9_999
 
 
 def roman(number: int) -> str:
@@ -29,3 +32,17 @@ def letters(number: int) -> str:
         number, place = divmod(number - 1, 26)
         text = chr(ord("a") + place) + text
     return text
+
+
+def han(number: int, digits: str = _HAN_DIGITS, units: tuple[str, ...] = _HAN_UNITS) -> str:
+    """Return a number in Chinese numerals: "十二", "一百零三"."""
+    if not 0 <= number <= _MAX_HAN:
+        return str(number)
+    text = ""
+    for digit, unit in zip(f"{number:04}", units, strict=True):
+        if digit != "0":
+            text += digits[int(digit)] + unit
+        elif text and not text.endswith(digits[0]):
+            text += digits[0]
+    text = text.rstrip(digits[0]) or digits[0]
+    return text[1:] if text.startswith(digits[1] + units[2]) and units is _HAN_UNITS else text

@@ -120,16 +120,158 @@ def test_styles_of_nested_lists_nest_their_items(tmp_path: Path) -> None:
     assert [block.level for block in extracted.blocks] == [1, 1, 2, 2, 1, 2, 3]
 
 
-def test_deleted_and_empty_items_are_not_counted(tmp_path: Path) -> None:
+def test_empty_items_count_as_in_word_and_deleted_ones_do_not(tmp_path: Path) -> None:
     def item(text: str) -> str:
         return office.paragraph(text, level=0)
 
     deleted = item("Old").replace("<w:r>", "<w:del><w:r>").replace("</w:r>", "</w:r></w:del>")
+    deleted = deleted.replace("</w:pPr>", "<w:rPr><w:del/></w:rPr></w:pPr>")
     body = "".join([
-        deleted, item("First"), item(""), item("Second"), office.paragraph("Wait."), item("Third"),
+        deleted, item("First"), item(""), item("Third"), office.paragraph("Wait."), item("Fourth"),
     ])  # fmt: skip
     text = read(office.write_docx(tmp_path / "a.docx", body)).text
-    assert text == "1. First\n2. Second\n\nWait.\n\n3. Third"
+    assert text == "1. First\n3. Third\n\nWait.\n\n4. Fourth"
+
+
+def _level(depth: int, kind: str, text: str, more: str = "") -> str:
+    """Return a level of a list; `more` may change its start, style and so on."""
+    start = "" if "w:start " in more else '<w:start w:val="1"/>'
+    return (
+        f'<w:lvl w:ilvl="{depth}">{start}<w:numFmt w:val="{kind}"/>{more}'
+        f'<w:lvlText w:val="{text}"/></w:lvl>'
+    )
+
+
+def _numbering(*levels: str, nums: str = "") -> dict[str, str]:
+    """Return the part with an abstract list of these levels, and list 1 that is based on it."""
+    base = f'<w:abstractNum w:abstractNumId="0">{"".join(levels)}</w:abstractNum>'
+    first = '<w:num w:numId="1"><w:abstractNumId w:val="0"/></w:num>'
+    xml = f'<w:numbering xmlns:w="{office.MAIN}">{base}{first}{nums}</w:numbering>'
+    return {"word/numbering.xml": xml}
+
+
+def _items(*levels: int) -> str:
+    return "".join(office.paragraph(f"p{place}", level=at) for place, at in enumerate(levels, 1))
+
+
+@pytest.mark.parametrize(
+    ("levels", "depths", "text"),
+    [
+        ([_level(0, "chineseCounting", "第%1条", '<w:start w:val="9"/>')], (0, 0, 0),
+         "第九条 p1\n第十条 p2\n第十一条 p3"),
+        ([_level(0, "decimal", "%1."), _level(1, "decimal", "%1.%2")], (0, 1, 1, 0, 1),
+         "1. p1\n  1.1 p2\n  1.2 p3\n2. p4\n  2.1 p5"),
+        ([_level(0, "lowerLetter", "(%1)", '<w:start w:val="26"/>')], (0, 0), "(z) p1\n(aa) p2"),
+        ([_level(0, "upperRoman", "%1)")], (0, 0, 0, 0), "I) p1\nII) p2\nIII) p3\nIV) p4"),
+        ([_level(0, "decimalZero", "%1"), _level(1, "decimalEnclosedCircle", "%2")], (0, 1, 1),
+         "01 p1\n  ① p2\n  ② p3"),
+        # The articles of a law are counted through all its chapters.
+        ([_level(0, "chineseCountingThousand", "第%1章"),
+          _level(1, "chineseCountingThousand", "第%2条", '<w:lvlRestart w:val="0"/>')],
+         (0, 1, 1, 0, 1), "第一章 p1\n  第一条 p2\n  第二条 p3\n第二章 p4\n  第三条 p5"),
+        ([_level(0, "upperRoman", "%1."), _level(1, "decimal", "%1.%2", "<w:isLgl/>")],
+         (0, 0, 1), "I. p1\nII. p2\n  2.1 p3"),
+        ([_level(0, "chineseLegalSimplified", "%1、", '<w:start w:val="10"/>')], (0, 0),
+         "壹拾、 p1\n壹拾壹、 p2"),
+        ([_level(0, "none", "")], (0, 0), "p1\np2"),
+        ([_level(0, "bullet", "%1"), _level(1, "decimal", "“%2”")], (0, 1), "- p1\n  “1” p2"),
+    ],
+)  # fmt: skip
+def test_items_have_the_labels_that_word_shows(
+    tmp_path: Path, levels: list[str], depths: tuple[int, ...], text: str
+) -> None:
+    path = office.write_docx(tmp_path / "a.docx", _items(*depths), parts=_numbering(*levels))
+    extracted = read(path)
+    assert extracted.text == text
+    assert [block.level for block in extracted.blocks] == [depth + 1 for depth in depths]
+
+
+def test_lists_on_one_base_count_together_until_one_starts_anew(tmp_path: Path) -> None:
+    def num(number: int, more: str = "") -> str:
+        return f'<w:num w:numId="{number}"><w:abstractNumId w:val="0"/>{more}</w:num>'
+
+    anew = '<w:lvlOverride w:ilvl="0"><w:startOverride w:val="5"/></w:lvlOverride>'
+    own = f'<w:lvlOverride w:ilvl="0">{_level(0, "upperLetter", "%1.")}</w:lvlOverride>'
+    parts = _numbering(_level(0, "decimal", "%1."), nums=num(2) + num(3, anew) + num(4, own + own))
+    body = "".join(
+        _items(0).replace('numId w:val="1"', f'numId w:val="{number}"') + office.paragraph("-")
+        for number in (1, 2, 3, 3, 4)
+    )
+    text = read(office.write_docx(tmp_path / "a.docx", body, parts=parts)).text
+    assert text.replace("\n\n-", "").split("\n\n") == [
+        "1. p1", "2. p1", "5. p1", "6. p1", "G. p1",
+    ]  # fmt: skip
+
+
+def test_headings_have_the_numbers_of_their_styles(tmp_path: Path) -> None:
+    """Word numbers paragraphs by their style too, or by the one that it is based on."""
+
+    def style(key: str, name: str, more: str) -> str:
+        return (
+            f'<w:style w:type="paragraph" w:styleId="{key}"><w:name w:val="{name}"/>{more}'
+            "</w:style>"
+        )
+
+    number = '<w:pPr><w:numPr><w:numId w:val="1"/></w:numPr></w:pPr>'
+    styles = (
+        style("1", "heading 1", number)
+        + style("2", "heading 2", number.replace("<w:numId", '<w:ilvl w:val="1"/><w:numId'))
+        + style("A", "Article", '<w:basedOn w:val="B"/>')
+        + style("B", "Clause", number + '<w:basedOn w:val="A"/>')
+    )
+    parts = _numbering(
+        _level(0, "chineseCountingThousand", "第%1章", '<w:pStyle w:val="1"/>'),
+        _level(1, "decimal", "%1.%2", '<w:isLgl/><w:suff w:val="nothing"/>'),
+    ) | {"word/styles.xml": f'<w:styles xmlns:w="{office.MAIN}">{styles}</w:styles>'}
+    unnumbered = office.paragraph("附则", style="1").replace(
+        "</w:pPr>", '<w:numPr><w:numId w:val="0"/></w:numPr></w:pPr>'
+    )
+    body = "".join([
+        office.paragraph("总则", style="1"), office.paragraph("目的", style="2"), unnumbered,
+        office.paragraph("年假", style="1"), office.paragraph("天数", style="2"),
+        office.paragraph("五天。", style="A"),
+    ])  # fmt: skip
+    extracted = read(office.write_docx(tmp_path / "a.docx", body, parts=parts))
+    assert [(heading.level, heading.title) for heading in extracted.headings] == [
+        (1, "第一章 总则"), (2, "1.1目的"), (1, "附则"), (1, "第二章 年假"), (2, "2.1天数"),
+    ]  # fmt: skip
+    assert extracted.text.endswith("第三章 五天。")
+
+
+def test_cells_have_their_labels(tmp_path: Path) -> None:
+    """Word numbers the rows of tables by empty cells."""
+    parts = _numbering(_level(0, "decimal", "%1"), _level(1, "chineseCounting", "（%2）"))
+    cells = "".join(
+        f"<w:tr><w:tc>{office.paragraph('', level=0)}</w:tc><w:tc>{_items(1, 1)}</w:tc></w:tr>"
+        for _ in range(2)
+    )
+    path = office.write_docx(tmp_path / "a.docx", f"<w:tbl>{cells}</w:tbl>", parts=parts)
+    assert read(path).text == "1 | （一） p1; （二） p2\n2 | （一） p1; （二） p2"
+
+
+def test_hostile_numbering_is_read_cheaply(tmp_path: Path) -> None:
+    """Numbers without an end, links in a circle, and labels longer than all of the text."""
+    linked = (
+        '<w:abstractNum w:abstractNumId="7"><w:numStyleLink w:val="L"/></w:abstractNum>'
+        '<w:num w:numId="7"><w:abstractNumId w:val="7"/></w:num>'
+    )
+    parts = _numbering(
+        _level(0, "upperLetter", "%1." + "x" * 100_000, '<w:start w:val="999999"/>'),
+        _level(1, "upperRoman", "%2" * 100_000, '<w:start w:val="99999999999"/>'),
+        _level(2, "nonsense", "%9%8%3&lt;b&gt;&quot;", '<w:start w:val="x"/>'),
+        _level(77, "decimal", "%1"),
+        nums=linked,
+    ) | {
+        "word/styles.xml": f'<w:styles xmlns:w="{office.MAIN}"><w:style w:type="numbering" '
+        'w:styleId="L"><w:pPr><w:numPr><w:numId w:val="7"/></w:numPr></w:pPr></w:style></w:styles>'
+    }
+    body = _items(*(0, 1, 2) * 2_000) + _items(0).replace('numId w:val="1"', 'numId w:val="7"')
+    text = read(office.write_docx(tmp_path / "a.docx", body, parts=parts)).text
+    lines = [line.strip() for line in text.splitlines()]
+    assert lines[0].startswith("999999.xxx")
+    assert lines[2] == '0<b>" p3'
+    assert max(map(len, lines)) < 300
+    assert lines[-1] == "p1"
 
 
 def test_list_that_begins_with_a_picture_does_not_take_the_number_of_the_next(
@@ -140,7 +282,8 @@ def test_list_that_begins_with_a_picture_does_not_take_the_number_of_the_next(
         office.paragraph("One", level=0), office.paragraph("Wait."), picture,
         office.paragraph("Three", level=0),
     ])  # fmt: skip
-    assert "4. Three" not in read(office.write_docx(tmp_path / "a.docx", body)).text
+    text = read(office.write_docx(tmp_path / "a.docx", body)).text
+    assert text.endswith("3. Three")
 
 
 def test_results_of_fields_and_words_below_ruby_are_read(tmp_path: Path) -> None:

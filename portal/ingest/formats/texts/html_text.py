@@ -20,6 +20,7 @@ _WIDE_LINE_END = re.compile(f"(?<=[{WIDE}])[ \t\f]*\n[ \t\f\n]*(?=[{WIDE}])")
 _SPACES = re.compile(r"[ \t\n\f\r]+")
 _AROUND_BREAK = re.compile(r" *\n *")
 _ITEM_BORDER = "\x1f"  # Between the items of a list in a cell, until the cell ends.
+_PLAIN_LABEL = re.compile(r"-?\d+\.")
 _ENDS_ITEM = frozenset(",.;:!?，。；：！？、")
 _MAX_CELL_LENGTH = 1_000  # Longer cells with lists or code are parts of a page.
 _MAX_REPEATED = 100  # Max length of a spanning cell's text that is repeated in each row.
@@ -118,7 +119,7 @@ class HtmlText:
         elif kind in {"section", "/section"}:
             self._add_section(kind)
         elif self._in_cell:
-            self._inline.append(_ITEM_BORDER if kind == "item" else " ")
+            self._inline.append(_item_in_cell(value[1]) if kind == "item" else " ")
         elif kind in {"list", "/list", "item"}:
             self._add_list(kind, value)
         else:
@@ -214,6 +215,13 @@ class HtmlText:
                     self.readable.add_item(part)
                 else:
                     self.readable.add_paragraph(part)
+
+
+def _item_in_cell(label: str | None) -> str:
+    """Return what separates an item in a cell from the one before, with a label that readers may
+    ask for, such as "（三）" or "2.1", rather than a plain number."""
+    shown = label if label and not _PLAIN_LABEL.fullmatch(label) else ""
+    return f"{_ITEM_BORDER}{shown} "
 
 
 def _join_items(text: str) -> str:

@@ -23,6 +23,8 @@ EXTRACTOR = "email"
 _QUOTED = re.compile(r"^(?:> ?)+")
 _ASKS = re.compile(r"[?？][”’」』\"')]*$")
 ATTACHMENTS_LEFT_OUT = N_("attachments were skipped")
+PARTS_LEFT_OUT = N_("nested too deeply: the innermost parts were skipped")
+_LEFT_OUT = {"attachments": ATTACHMENTS_LEFT_OUT, "is_cut": PARTS_LEFT_OUT}
 
 
 def extract(file: FileToRead) -> ExtractedText:
@@ -32,12 +34,8 @@ def extract(file: FileToRead) -> ExtractedText:
     records = list(read_records("mail_reader", file, characters=file.limits.max_characters))
     mails = (_mail(record, 2 if place else 1) for place, record in enumerate(records))
     read = read_html("<html><body>" + "".join(mails), file)
-    has_attachments = any(record["attachments"] for record in records)
-    return replace(
-        read,
-        extractor=EXTRACTOR,
-        warnings=(*read.warnings, *([ATTACHMENTS_LEFT_OUT] if has_attachments else [])),
-    )
+    left_out = [words for key, words in _LEFT_OUT.items() if any(each[key] for each in records)]
+    return replace(read, extractor=EXTRACTOR, warnings=(*read.warnings, *left_out))
 
 
 def _mail(record: dict[str, Any], level: int) -> str:

@@ -1,8 +1,9 @@
 """Reader of an e-mail (EML) that yields its headers and text, then those of e-mails attached to it.
 
     {"headers": [["Subject", "…"], ["From", "…"], …], "bodies": [["text/plain", "…"], …],
-     "attachments": ["report.pdf"]}
+     "attachments": ["report.pdf"], "is_cut": false}
 
+`is_cut` is true if parts or e-mails within it are nested too deeply to be read.
 Other attachments are named but not opened. Of alternatives, only the one in HTML is read.
 """
 
@@ -53,10 +54,10 @@ def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
     data = file.read()
     try:
         mails = _mails(email.message_from_bytes(data, policy=email.policy.default))
-        if sum(len(parts) for _, parts in mails) > _MAX_PARTS:
+        if sum(len(parts) for _, parts, _ in mails) > _MAX_PARTS:
             yield archives.too_many("parts", _MAX_PARTS)
             return
-        records = [_record(message, parts) for message, parts in mails]
+        records = [_record(message, parts, is_cut) for message, parts, is_cut in mails]
     except MemoryError:
         raise
     except Exception:  # noqa: BLE001 - any exception of a parser means that the file is broken
@@ -67,19 +68,21 @@ def read(file: BinaryIO, *, characters: int) -> Iterator[dict[str, Any]]:
     yield from [{"error": "characters"}] if length > characters else records
 
 
-def _mails(message: EmailMessage) -> list[tuple[EmailMessage, list[EmailMessage]]]:
-    """Return an e-mail and those attached to it, each with its parts. Not recursive, because they
-    may be nested deeply."""
-    found: list[tuple[EmailMessage, list[EmailMessage]]] = []
+def _mails(message: EmailMessage) -> list[tuple[EmailMessage, list[EmailMessage], bool]]:
+    """Return an e-mail and those attached to it, each with its parts and whether some are nested
+    too deeply. Not recursive, because they may be nested deeply."""
+    found: list[tuple[EmailMessage, list[EmailMessage], bool]] = []
     waiting: list[tuple[Any, int]] = [(message, 0)]
     count = 0
     while waiting and count <= _MAX_PARTS:
         mail, depth = waiting.pop()
         parts = _parts(mail)
-        found.append((mail, parts))
         count += len(parts)
         attached = [part.get_payload(0) for part in parts if _is_mail(part)]
-        waiting += ((each, depth + 1) for each in reversed(attached) if depth < _MAX_DEPTH)
+        is_deepest = depth == _MAX_DEPTH
+        is_cut = any(part.is_multipart() and (is_deepest or not _is_mail(part)) for part in parts)
+        found.append((mail, parts, is_cut))
+        waiting += ((each, depth + 1) for each in reversed(attached) if not is_deepest)
     return found
 
 
@@ -113,7 +116,7 @@ def _alternatives_to_read(alternatives: list[EmailMessage]) -> list[EmailMessage
     return alternatives
 
 
-def _record(message: EmailMessage, parts: list[EmailMessage]) -> dict[str, Any]:
+def _record(message: EmailMessage, parts: list[EmailMessage], is_cut: bool) -> dict[str, Any]:
     charset = next(filter(None, (part.get_content_charset() for part in parts)), "utf-8")
     bodies, attachments = [], []
     for part in parts:
@@ -128,6 +131,7 @@ def _record(message: EmailMessage, parts: list[EmailMessage]) -> dict[str, Any]:
         "headers": [[name, _header(message, name, charset)] for name in _HEADERS],
         "bodies": bodies,
         "attachments": attachments,
+        "is_cut": is_cut,
     }
 
 

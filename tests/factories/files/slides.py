@@ -170,6 +170,15 @@ def mail_of_many_parts(path: Path) -> Path:
     return path
 
 
+def mail_of_nested_parts(path: Path, depth: int) -> Path:
+    """Write an e-mail whose words are in this many parts within each other."""
+    head = "Subject: nested\n"
+    for number in range(depth):
+        head += f'Content-Type: multipart/mixed; boundary="b{number}"\n\n--b{number}\n'
+    path.write_text(f"{head}Content-Type: text/plain\n\ninnermost words\n", "utf-8")
+    return path
+
+
 def deep_mail(path: Path) -> Path:
     """Write an e-mail of messages nested thousands deep."""
     head = b"MIME-Version: 1.0\r\nSubject: deep\r\nContent-Type: message/rfc822\r\n\r\n"

@@ -10,7 +10,7 @@ from pptx import Presentation
 from portal.domain.documents import MediaType
 from portal.domain.documents.structure import BlockKind
 from portal.errors import BrokenFile, PortalError, TooMuchInOne, UnpacksToTooMuch
-from portal.ingest.formats import pptx
+from portal.ingest.formats import mail, pptx
 from tests.factories.files import slides
 from tests.unit.ingest.reading import read, type_of
 
@@ -205,3 +205,13 @@ def test_nested_mail_is_read_up_to_a_depth(tmp_path: Path) -> None:
     except BrokenFile:
         return
     assert extracted.text.startswith("deep")
+    assert extracted.warnings == (mail.PARTS_LEFT_OUT,)
+
+
+@pytest.mark.parametrize(("depth", "is_cut"), [(50, False), (51, True)])
+def test_parts_of_a_mail_that_are_nested_too_deeply_cause_a_warning(
+    tmp_path: Path, depth: int, is_cut: bool
+) -> None:
+    extracted = read(slides.mail_of_nested_parts(tmp_path / "a.eml", depth))
+    assert ("innermost words" in extracted.text) is not is_cut
+    assert extracted.warnings == ((mail.PARTS_LEFT_OUT,) if is_cut else ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -166,7 +167,7 @@ def upload_documents() -> schemas.UploadResponse:
     if title and len(files) > 1:
         raise InvalidInput("a title goes with a single file")
     visibility = form_visibility() if "visibility" in request.form else None
-    target = form_target()
+    target = replace(form_target(), must_fit=True)
 
     def store() -> dict[str, Any]:
         receipts = uploads.store_uploads(

@@ -150,7 +150,7 @@ UPLOAD_BODY = {
                         "type": "string",
                         "maxLength": 2000,
                         "description": "folders below `folder_id`, separated by slashes; those "
-                        "that are missing are created",
+                        "that are missing are created; folders nest up to 20 levels",
                     },
                 },
             }

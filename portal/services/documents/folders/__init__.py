@@ -219,17 +219,20 @@ def find_place(
     names: Sequence[str],
     visibility: Visibility,
     *,
+    must_fit: bool = False,
     is_locked: bool = False,
 ) -> UUID | None:
     """Return the folder at a path below another, creating those that are missing. Names are
-    cleaned, and folders beyond the depth limit are left out. Raises NotFound and Forbidden. Pass
-    `is_locked` if the tree is locked."""
+    cleaned, and folders beyond the depth limit are left out, or refused with InvalidInput if the
+    path `must_fit`. Raises NotFound and Forbidden. Pass `is_locked` if the tree is locked."""
     fit = (_clean(name.replace("/", " "))[:MAX_FOLDER_NAME_CHARACTERS].strip() for name in names)
     names = list(filter(None, fit))
     place = folder_id
     if names and place:
         _check_open_for(session, user, place)
     depth = folder_store.depth_of(session, place) if names and place else 0
+    if must_fit and depth + len(names) > MAX_DEPTH:
+        raise InvalidInput("folders can be nested %(max)s deep", max=MAX_DEPTH)
     wanted = FolderVisibility(visibility)
     if is_private(session, place):
         # Names of folders below a private one are private, too.

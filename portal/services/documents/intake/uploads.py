@@ -58,10 +58,12 @@ def clean_file_name(file_name: str) -> str:
 @dataclass(frozen=True, slots=True)
 class UploadTarget:
     """Where documents go: a folder, or none, and a path of folders below it, of which missing ones
-    are created."""
+    are created. A path that is nested too deeply ends at the deepest folder allowed, unless it
+    `must_fit`."""
 
     folder_id: UUID | None = None
     path: str = ""
+    must_fit: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,9 @@ def store_uploads(
         if visibility is None:
             is_private = folders.is_private(session, target.folder_id)
             visibility = Visibility.PRIVATE if is_private else Visibility.SHARED
-        folder_id = folders.find_place(session, user, target.folder_id, names, visibility)
+        folder_id = folders.find_place(
+            session, user, target.folder_id, names, visibility, must_fit=target.must_fit
+        )
     terms = _Terms(domain, visibility, folder_id)
     size_bytes = sum(file.size_bytes for file in checked)
     with disk_space.room_for(services, size_bytes), services.database.begin() as session:

@@ -167,9 +167,26 @@ def test_tree_has_no_cycles_and_a_limited_depth(ada: Cabinet) -> None:
     assert ada.call("PUT", f"/api/folders/{path[1]}/parent", json=into).status_code == 200
     opened = ada.call("GET", f"/api/folders/{path[2]}").json
     assert [one["name"] for one in opened["path"]] == ["other", "level 2"]
-    # A document from deeper on disk goes into the deepest folder allowed.
-    kept = ada.upload("deep.txt", path="/".join(f"d{number}" for number in range(30)))
-    assert kept["folder"] == f"d{MAX_DEPTH - 1}"
+
+
+def test_path_that_is_too_deep_ends_at_the_deepest_folder_except_in_the_api(ada: Cabinet) -> None:
+    """A document from deeper on disk is kept, but a request would not learn where it is."""
+
+    def send(address: str, depth: int, **values: str) -> TestResponse:
+        file = (io.BytesIO(f"words {uuid4()}".encode()), "deep.txt")
+        path = "/".join(f"d{number}" for number in range(depth))
+        return ada.call("POST", address, data={"file": file, "path": path, **values})
+
+    top = ada.folder("top")
+    refused = [send(LIST, MAX_DEPTH + 1), send(LIST, MAX_DEPTH, folder_id=top)]
+    assert [answer.status_code for answer in refused] == [422, 422]
+    assert f"{MAX_DEPTH} deep" in refused[0].json["error"]["message"]
+    assert ada.names() == ["top"]
+    stored = send(LIST, MAX_DEPTH)
+    assert stored.json["documents"][0]["folder"] == f"d{MAX_DEPTH - 1}"
+    assert send("/documents", MAX_DEPTH + 5, folder_id=top).status_code == 303
+    deepest = [one for one in ada.call("GET", LIST).json["documents"] if one["folder"] != "top"]
+    assert {one["folder"] for one in deepest} == {f"d{MAX_DEPTH - 1}", f"d{MAX_DEPTH - 2}"}
 
 
 @pytest.mark.parametrize("choice", ["keep", "trash"])

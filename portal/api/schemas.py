@@ -7,9 +7,10 @@ from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
 from flask import has_request_context, request
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from portal.domain.documents.selection import AskScope
+from portal.errors import N_
 from portal.text.characters.storable import storable
 
 # The format of `next_cursor` (see `portal.store.cursors`), or empty for the first page. It is only
@@ -87,9 +88,25 @@ CleanText = Annotated[str, BeforeValidator(_storable)]
 class ScopeBody(RequestModel):
     """The scope of a question: at least one document, folder or tag."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [
+                {"required": [name], "properties": {name: {"minItems": 1}}}
+                for name in ("documents", "folders", "tags")
+            ]
+        }
+    )
+
     documents: list[UUID] = Field([], max_length=100)
     folders: list[UUID] = Field([], max_length=100, description="including everything below them")
     tags: list[CleanText] = Field([], max_length=100)
+
+    @model_validator(mode="after")
+    def _require_entry(self) -> Self:
+        """Refuse an empty scope, which would otherwise mean everything."""
+        if not self.to_scope():
+            raise ValueError(N_("must name at least one document, folder or tag"))
+        return self
 
     def to_scope(self) -> AskScope:
         return AskScope(tuple(self.documents), tuple(self.folders), tuple(self.tags))

@@ -35,7 +35,7 @@ class Desk(Caller):
         return {result["title"] for result in answer.json["results"]}
 
     def talk(self, **scope: Any) -> str:
-        made = self.call("POST", "/api/conversations", json={"scope": scope})
+        made = self.call("POST", "/api/conversations", json={"scope": scope or None})
         assert made.status_code == 201, made.json
         return str(made.json["id"])
 
@@ -195,6 +195,16 @@ def test_every_search_keeps_to_a_scope_without_leaks(
         refused = ada.call("POST", path, json=body | {"scope": scope})
         assert refused.status_code == 404
         assert "Secret" not in refused.text
+    for nothing in ({}, {"documents": [], "tags": []}):
+        refused = ada.call("POST", path, json=body | {"scope": nothing})
+        assert refused.status_code == 422
+        assert "scope must name at least one document" in refused.json["error"]["message"]
+
+
+def test_blank_query_is_refused_as_such(ada: Desk) -> None:
+    refused = ada.call("POST", "/v1/search", json={"query": " \u3000"})
+    assert refused.status_code == 422
+    assert "no visible characters" in refused.json["error"]["message"]
 
 
 def test_question_about_an_invisible_document_is_neither_stored_nor_counted(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from portal.domain.documents.selection import AskScope
 from portal.domain.people import User
 from portal.domain.search import Fusion, SearchHit, SearchRequest, Unit, Weights
-from portal.errors import InvalidInput, verbatim
+from portal.errors import InvalidInput
 from portal.services import Services
 from portal.services.search import engine
 from portal.text.characters.scripts import has_visible_text
@@ -49,7 +49,7 @@ def search(
     `engine.search`.
     """
     if not has_visible_text(query):
-        raise InvalidInput(verbatim("query"))
+        raise InvalidInput("the query has no visible characters; enter a question")
     if weights.text + weights.vector <= 0:
         raise InvalidInput("weights are both 0; at least one must be greater than 0")
     outcome = engine.search(

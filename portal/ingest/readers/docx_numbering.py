@@ -88,7 +88,7 @@ class _Level(NamedTuple):
 
 
 class _List(NamedTuple):
-    """A list: its own abstract list's id, its levels, and where it starts anew by depth."""
+    """A list: its own abstract list's id, its levels, and where it starts again, by depth."""
 
     base: str
     levels: Mapping[int, _Level]

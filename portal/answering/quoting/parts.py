@@ -26,7 +26,7 @@ _PART_ASKS = re.compile(
     re.IGNORECASE,
 )
 _BETWEEN_PARTS = re.compile(
-    r"[?？;；]+|[,，]\s*(?:并且|而且|以及|还有|另外|然后|and\b|also\b)?|以及|另外|还有"
+    r"[?？;；]+(?:\s*(?:and|also)\b)?|[,，]\s*(?:并且|而且|以及|还有|另外|然后|and\b|also\b)?|以及|另外|还有"
     r"|\band (?=(?:(?:at|by|for|from|in|on|since|to|until|with) )?"
     r"(?:what|when|where|who|whom|which|why|how)\b|(?:can|do|does|is|are|must)\b)",
     re.IGNORECASE,
@@ -114,10 +114,17 @@ def find_parts(question: str) -> tuple[str, ...]:
         if not piece:
             continue
         # A condition belongs to the whole: "if I am ill, whom do I tell?"
-        if len(piece) < _MIN_PART_CHARACTERS or not _PART_ASKS.search(piece):
+        if len(piece) < _MIN_PART_CHARACTERS or not (_PART_ASKS.search(piece) or _asks(piece, gap)):
             return (question,)
         parts.append(_IF_SO.sub("", piece) or piece if parts else piece)
     return tuple(parts) if 1 < len(parts) <= _MAX_PARTS else (question,)
+
+
+def _asks(piece: str, gap: re.Match[str] | None) -> bool:
+    """Return whether a piece without a question word is a question by its mark: "max number of mice
+    in one cage?"; a single word is only the subject of what follows."""
+    is_marked = gap is not None and gap[0].startswith(("?", "？"))
+    return is_marked and len(content_words(piece)) > 1
 
 
 def _about_each_code(question: str) -> tuple[str, ...]:

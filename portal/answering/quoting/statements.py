@@ -92,6 +92,9 @@ class Statement:
     marked: frozenset[int] = frozenset()
 
 
+_STROKES = re.compile(r"([-=_*~─━—])\1{3,}")  # A rule between sections.
+
+
 @dataclass(frozen=True, slots=True)
 class _Line:
     start: int
@@ -166,8 +169,8 @@ class _Reader:
 
     def _context(self, *more: str) -> str:
         """Return the lines that a statement is read under, each without its line breaks."""
-        more = tuple(" ".join(one.split()) for one in (self._heading, *more))
-        parts = dict.fromkeys((*self._path, *more))
+        lines = (*self._path, self._heading, *more)
+        parts = dict.fromkeys(" ".join(one.split()) for one in lines)
         return "\n".join(filter(None, parts))
 
     def _blocks(self) -> Iterator[tuple[str, list[_Line]]]:
@@ -217,6 +220,8 @@ class _Reader:
             _CELL_BORDER.search(line.text) or _TABLE_RULE.fullmatch(line.text)
         ):
             return "table"
+        if _STROKES.fullmatch(line.text):
+            return "blank"
         asks = _ASKS.search(line.text) and not line.text.startswith(_QUOTED)
         if asks and (self._is_above_text(place) or _is_one_sentence(line.text)):
             return "heading"
@@ -293,7 +298,7 @@ class _Reader:
         before, following = self._lines[place - 1 : place], self._lines[place + 1 : place + 2]
         return (
             _SIGNS.fullmatch(self._lines[place].text) is not None
-            and not any(one.text for one in before)
+            and all(not one.text or _STROKES.fullmatch(one.text) for one in before)
             and any(LIST_ITEM.match(one.text) for one in following)
         )
 

@@ -34,7 +34,7 @@ class Format(NamedTuple):
 FORMATS: Mapping[MediaType, Format] = MappingProxyType(
     {
         MediaType.PDF: Format(pdf.extract, reader_version=10),
-        MediaType.TEXT: Format(plain_text.extract, reader_version=7),
+        MediaType.TEXT: Format(plain_text.extract, reader_version=8),
         MediaType.MARKDOWN: Format(markdown.extract, reader_version=8),
         MediaType.HTML: Format(html.extract, reader_version=8),
         MediaType.DOCX: Format(docx.extract, reader_version=9),

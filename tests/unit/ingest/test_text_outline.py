@@ -37,6 +37,9 @@ BODY = "工作满一年的员工，每年有十天年假，可以结转五天。
          [(1, "Hours"), (1, "会议"), (1, "Fees")]),
         (f"{'=' * 20}\nOpening hours\n----\nAt nine.\n", [(1, "Opening hours")]),
         (f"{'-' * 60}\n2. FIRST DAY\n{'-' * 60}\n2.1 Arrive at nine.\n", [(1, "2. FIRST DAY")]),
+        (f"{'-' * 60}\n5.3.1   20 May 2025\n{'-' * 60}\n * Codes expire in time.\n",
+         [(1, "5.3.1   20 May 2025")]),
+        (f"{'-' * 30}\nItem     Price\n{'-' * 30}\nOtter    129\nVan      450\n", []),
         # A table of contents before the text.
         (f"目录\n第一章 总则\n第一节 目的\n第一章 总则\n{BODY}第一节 目的\n{BODY}",
          [(1, "第一章 总则"), (2, "第一节 目的")]),

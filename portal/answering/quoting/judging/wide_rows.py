@@ -21,7 +21,7 @@ _NAMING_CELLS = 2  # The first cells say what the row is about.
 # Kinds of answer that can be recognised in a cell.
 _IN_FIGURES = (
     Wanted.MONEY, Wanted.DURATION, Wanted.TIME, Wanted.DAY, Wanted.UNTIL, Wanted.CLOCK,
-    Wanted.WEIGHT, Wanted.TEMPERATURE,
+    Wanted.WEIGHT, Wanted.TEMPERATURE, Wanted.MEASURE, Wanted.PERCENT, Wanted.CONTACT,
 )  # fmt: skip
 _MAX_ANSWERING = 2
 

@@ -82,6 +82,16 @@ MEANINGS = """
 春节, 法定节假日, 节假日
 五一, 劳动节, 法定节假日, 节假日
 批准, 审批, 审核
+弄丢, 搞丢, 丢了, 丢失, 遗失
+医院条子, 医院证明, 病假条, 病假单, 诊断证明
+出差, 差旅
+快递, 包裹, 快件
+领导, 上级, 直属主管, 直接上级, 直属上级
+考证, 认证, 考试
+博一, 博士一年级
+博二, 博士二年级
+博三, 博士三年级
+博四, 博士四年级
 chatgpt, ai 工具, ai工具, 人工智能
 vacation, annual leave, holiday, holidays, paid leave, pto, paid time off
 work from home, working from home, work remotely, remote work, home office, wfh, telework
@@ -127,7 +137,7 @@ badge, access card, staff card
 kids, children
 rubbish, garbage, trash, waste
 landlord, lessor
-tenant, lessee
+tenant, lessee, renter
 payslip, pay slip, pay stub
 overtime, extra hours
 sick note, doctor's note, medical certificate
@@ -144,6 +154,19 @@ video call, video calls, video conference, video conferencing
 phd student, phd students, doctoral student, research student
 lecturer, lecturers, academic staff, faculty
 reservation, booking
+bank holiday, bank holidays, public holiday, public holidays, statutory holiday
+front desk, reception, reception desk
+audio message, voice message, voice note, voice memo
+security hole, vulnerability, security flaw, flaw
+new starter, new joiner, new hire, newcomer, new employee
+sign off, approve, authorise, authorize
+signs off, approves, authorises, authorizes
+picked up, collected
+pick up, collect, collection
+stands in, stand in, deputy, covers for, backup
+needles, blades, scalpels, sharps
+gym, fitness
+fridge, refrigerator
 """
 _IS_HAN = re.compile(f"[{HAN}]")
 

@@ -150,13 +150,22 @@ def _find_ruled(text: str, match: re.Match[str]) -> _Line | None:
         title = text[start:end].strip() if is_title else ""
     elif width > 2 * length or (2 * length > 4 * width + 8 and not is_framed):
         return None
-    if not title or len(title) > _MAX_LENGTHS["line"] or _COLUMNS.search(title):
+    if not title or len(title) > _MAX_LENGTHS["line"]:
+        return None
+    # "5.3.1   20 May 2025" between two rules is a heading, unless it is the header of a table.
+    if _COLUMNS.search(title) and not (is_framed and not _has_columns_below(text, match.end())):
         return None
     if not any(map(str.isalnum, title)) or text[start].isspace() or _ENDS_SENTENCE.search(title):
         return None
     line = _Line(start, start + len(title), title, f"line{match['stroke']}")
     # Else the last row of a table above a rule would count as the neighbour of a framed heading.
     return line if _is_alone(text, line) else None
+
+
+def _has_columns_below(text: str, end: int) -> bool:
+    """Return whether the next line with text has columns."""
+    below = text[end : end + _MAX_HEADING_LINE].lstrip("\n").partition("\n")[0]
+    return _COLUMNS.search(below) is not None
 
 
 def _are_neighbours(text: str, above: _Line | None, below: _Line | None) -> bool:

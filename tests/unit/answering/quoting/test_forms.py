@@ -198,6 +198,12 @@ def test_text_without_words_has_no_statements():
     assert statements(source(1, " \n ")) == []
 
 
+def test_rule_between_sections_is_no_heading_of_the_list_below():
+    text = "----------------\nFixed\n * Late fees are charged once.\n * Pins stay on land."
+    contexts = {one.context for one in statements(source(1, text))}
+    assert all("---" not in one and one.endswith("Fixed") for one in contexts)
+
+
 def test_line_that_only_introduces_is_not_a_statement():
     text = "On Wed, 7 Jan at 10:00, Bob wrote:\n\nWe meet in room Kade."
     found = [text[one.start : one.end] for one in statements(source(1, text))]

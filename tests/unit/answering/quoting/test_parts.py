@@ -42,6 +42,9 @@ from portal.answering.quoting.parts import find_parts, standalone_parts
          ("Who came from the team for 6.0", "for how long")),
         ("What is the difference for adults and for children?",
          ("What is the difference for adults and for children?",)),
+        ("max number of mice in one cage? also when are the dead ones collected",
+         ("max number of mice in one cage", "when are the dead ones collected")),
+        ("Parking? Who do I ask?", ("Parking? Who do I ask?",)),
         ("hi, who drives and on which day do we go", ("who drives", "on which day do we go")),
     ],
 )  # fmt: skip

@@ -71,6 +71,10 @@ def test_statement_without_the_signs_of_the_wanted_kind_is_less_likely(
         ("冰箱噪音多少分贝？", Wanted.UNIT),
         ("最高能拍多少帧？", Wanted.UNIT),
         ("转账多少？", Wanted.NUMBER),
+        ("How quick must I answer a page?", Wanted.DURATION),
+        ("number for the front desk in Leeds", Wanted.CONTACT),
+        ("number for the last invoice", Wanted.ANYTHING),
+        ("年底前还打算招哪些人？", Wanted.LIST),
     ],
 )
 def test_word_of_a_kind_counts_only_where_it_is_asked_for(question: str, wanted: Wanted) -> None:
@@ -226,6 +230,7 @@ def test_subject_of_a_question_is_not_its_kind(question):
             ("取消须告知。",),
         ),
         ("要控制在多少度？", ("在18至24摄氏度。", "零下60摄氏度"), ("温度须控制。",)),
+        ("要过多大孔的网？", ("过 40 µm 滤网。", "孔径 40 微米"), ("过滤网。",)),
         ("屏幕要多大？", ("10 英寸", "15 centimetres"), ("屏幕要大。",)),
         ("多长的航班可以坐公务舱？", ("Flights longer than seven hours",), ("Any flight",)),
         ("How many phones are there?", ("There are 12 phones.",), ("8310  phone",)),

@@ -94,8 +94,8 @@ _ASKED = (
         any_of(
             r"多久|多长时间|(?<!哪)几天|几(?:小时|周(?![一二三四五六日几])|年|分钟)|几个(?:小时|周|星期|月|工作日)|(?<![臂线绳管缆杆路桥带布板梁轨])多长$|期(?:限)?(?:是|有|为)?多长",
             r"多少个?(?:天|小时|周|月|年|分钟|工作日)|时长|期限(?:是|为)(?!哪|几[月号日]|什么时)|多长的?[一-龥]{0,4}期|几秒",
-            r"\b(?:within|in|after) (?:what|which) time\b|how (?:soon|quickly|fast) (?!is|are|.*\b(?:go|drive|run|travel|move|spin|grow|rise|rose|fall)\b)",
-            r"how (?:soon|quickly|fast) (?:is|are) .*\b(?:respon[sd]|repl(?:y|ies|aced)|answer|deliver|repair|refund|ship|process(?:ed|ing)|handled|fixed|resol|paid|told|informed|notified|reported)",
+            r"\b(?:within|in|after) (?:what|which) time\b|how (?:soon|quick(?:ly)?|fast) (?!is|are|.*\b(?:go|drive|run|travel|move|spin|grow|rise|rose|fall)\b)",
+            r"how (?:soon|quick(?:ly)?|fast) (?:is|are) .*\b(?:respon[sd]|repl(?:y|ies|aced)|answer|deliver|repair|refund|ship|process(?:ed|ing)|handled|fixed|resol|paid|told|informed|notified|reported)",
             rf"how many (?:(?!per |an? |each )[a-z]+ ){{0,2}}{TIME_UNIT}|how much (?:[a-z]+ )?(?:time|notice|leave|holiday|vacation)",
             r"how far (?:in advance|ahead|beforehand|back)",
             r"how long\b(?! (?:must|should|can|may|does|do|is|are) (?:a |an |the |my )?(?:\w+ )?"
@@ -152,7 +152,7 @@ _ASKED = (
             r"|(?:什么|哪个|多少)(?:电话|热线|邮箱|邮件地址|网址|联系方式|分机)|打(?:哪(?![一天日])|(?:什么|几)(?=号|电话|热线|\Z))",
             r"(?:(?:phone|extension|hotline) number|e-?mail address)(?! (?:polic(?:y|ies)|rules?|formats?|lists?|books?)\b)",
             r"(?:what|which)(?: is|'s)?(?: the| our| your| their)?(?: \w+)? web ?site\b|\burl\b|\bweb(?: ?site)? address\b",
-            r"(?<!at )what number|which number (?:do|should|can|must) (?:i|we) (?:call|ring|dial|phone)\b",
+            r"(?<!at )what number|\A(?:the )?(?:phone |telephone )?number for\b(?!.*\b(?:order|invoice|account|policy|model|part|room|case|ticket|tax)\b)|which number (?:do|should|can|must) (?:i|we) (?:call|ring|dial|phone)\b",
             r"\b(?:phone|telephone|mobile|extension|e-?mail)(?: (?:number|address))? (?:of|for)"
             r" (?!(?:the|an?|my|our|your|this|all|each)\b)[\w.]+ \w+\Z",
             r"\w'?s (?:(?:phone|telephone|mobile|cell|office) )?(?:phone|telephone|mobile|extension|e-?mail)(?: please)?\Z",
@@ -232,7 +232,7 @@ _ASKED = (
     (
         Wanted.PERSON,
         any_of(
-            r"谁|哪些?(?:人|员工|同事)|哪位|何人|什么人",
+            r"谁|(?<!招)(?<!招聘)哪些?(?:人|员工|同事)|哪位|何人|什么人",
             # "Which setting is for those who …" does not ask for a person.
             r"\A(?!(?:(?:by|for|from|in|on|to|with) )?(?:which|what|how|when|where)\b(?!.*\bname\b)).*?"
             r"\bwho(?:m|se)?\b(?! knows)",

@@ -34,8 +34,8 @@ CURRENCY = (
     rf"|(?:{CURRENCY_CODE}|dollars?|euros?|yuan|pounds?|cents?|yen|won|francs?|rupees?|rou?bles?|kron[aeo]r?|zloty|baht|kr|pesos?|lira|ringgit)\b)"
 )
 MEASURE_UNIT = (
-    r"(?:平方(?:米|公里|千米)|平米|公顷|亩|立方米|海里|公里|千米|厘米|毫米|米|公斤|千克|吨|克|升|[千兆毫]?瓦|英?寸|牛·?米|安|伏|分贝|层|度|级|°"
-    r"|(?:km|cm|mm|kg|gb|mb|tb|kb|mbps|gbps|[km]?wh?|n ?m|rpm|[km]?pa|bar|psi|[gkm]?hz|db|m?ah?|k?v|characters?|(?:kilo|centi|milli)?met(?:er|re)s?|layers?|miles?"
+    r"(?:平方(?:米|公里|千米)|平米|公顷|亩|立方米|海里|公里|千米|厘米|毫米|微米|纳米|米|公斤|千克|毫克|微克|吨|克|毫升|微升|升|[千兆毫]?瓦|英?寸|牛·?米|安|伏|分贝|层|度|级|°"
+    r"|(?:km|cm|mm|[μn]m|kg|[mμn]g|[mμ]l|gb|mb|tb|kb|mbps|gbps|[km]?wh?|n ?m|rpm|[km]?pa|bar|psi|[gkm]?hz|db|m?ah?|k?v|characters?|(?:kilo|centi|milli)?met(?:er|re)s?|layers?|miles?"
     r"|(?:kilo|mega|giga|tera)?bytes?|feet|foot|inch\w*|square|grams?|tons?|lit(?:er|re)s?|degrees?|watts?|volts?|pixels?|m[23]?|m?s|bits?)\b"
     r"|个?字符?|位|岁)"
 )

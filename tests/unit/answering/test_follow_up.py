@@ -296,7 +296,9 @@ def test_rule_decides_when_the_model_is_late_and_its_stream_is_closed():
     assert chat.closed == 1
 
 
-@pytest.mark.parametrize("question", ["没休完怎么办？", "超过了怎么办", "忘了申请怎么办？", "要提前几天订？"])
+@pytest.mark.parametrize(
+    "question", ["没休完怎么办？", "超过了怎么办", "忘了申请怎么办？", "要提前几天订？"]
+)
 def test_question_without_a_subject_gets_the_previous_one(question):
     assert search_query(turns("年假有几天？"), question) == f"年假 {question}"
 

@@ -19,7 +19,12 @@ from portal.answering.quoting.asked import Asked
 from portal.answering.quoting.judging.evidence import NO_STATEMENT, chance_of
 from portal.answering.quoting.judging.judged import Judged
 from portal.answering.quoting.judging.read_source import ReadSource
-from portal.answering.quoting.rules.conditions import Condition, met_by, without
+from portal.answering.quoting.rules.conditions import (
+    Condition,
+    met_by,
+    with_numerals_of,
+    without,
+)
 from portal.answering.quoting.rules.names import without_numbers_of_names
 from portal.answering.quoting.rules.ranges import has_other_figure
 from portal.answering.quoting.rules.synonyms import reworded
@@ -103,7 +108,7 @@ def _met_by_first_lines(
 ) -> Mapping[UUID, set[Condition]]:
     """Return, by document, the codes in its first lines: text that follows "Project FL-2507" need
     not repeat it."""
-    codes = [one for one in conditions if not one.is_number]
+    codes = [one for one in conditions if not (one.is_number or one.is_article)]
     found: dict[UUID, set[Condition]] = defaultdict(set)
     for one in (each.source for each in sources):
         if one.revision_id is not None and one.char_start < _FIRST_LINES:
@@ -194,4 +199,5 @@ def _other_words(question: str, source: ReadSource, place: int) -> str:
     """Return a question in a statement's words, without the numbers of names that it repeats."""
     text = source.texts[place]
     other = without_numbers_of_names(question, text)
+    other = with_numerals_of(other, f"{source.contexts[place]}\n{text}")
     return other if source.is_foreign else reworded(other, text, source.contexts[place])

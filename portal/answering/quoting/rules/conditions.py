@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from portal.answering.figures import counted
 from portal.answering.quoting.questions import find_dates
 from portal.answering.quoting.rules.comparisons import without_comparisons
 from portal.answering.quoting.rules.kinds import is_word
@@ -14,12 +15,16 @@ from portal.text.characters.folding import fold
 from portal.text.characters.scripts import HAN
 from portal.text.language import detect_language
 
+# 第三条 and 第3条; 第三条线 is something else.
+_ARTICLE = r"第(?:\d{1,4}|[零〇一二三四五六七八九十百千两]{1,7})[条章节款]"
 # A year or a code in the question has to match: another year's figure is not an answer.
 _FIGURE = re.compile(
     rf"(?<![\d$£€¥])(?:1[6-9]|20)\d\d(?!\d|\s?(?:{CURRENCY}|{MEASURE_UNIT}|[{COUNTERS}]))|(?<![a-z])(?!q[1-4](?![\da-z-])){CODE}"
     r"|(?<![\d.])\d+\.\d+(?![\d.]|\s?[%元万])"
+    rf"|{_ARTICLE}(?=[说讲写规约关怎有是的里中和与及、,?]|\s|\Z)"
     r"|(?<=\broom )\d{3,4}\b|(?<![\d.])\d{3,4}(?=\s?(?:会议室|教室|房间?|室|有没有|能坐))"
 )
+_COUNTED = re.compile("(?<=第)[零〇一二三四五六七八九十百千两]{1,7}(?=[条章节款])")
 # Joel Fairbrother; in an English question Chinese words are names as well.
 _NAME = re.compile(rf"[A-Z][a-zà-ÿ]{{2,}}|(?<![{HAN}])[{HAN}]{{2,4}}(?![{HAN}])")
 _BEFORE = re.compile(r"\s*(?:\b(?:on|of|from|since|in)(?: the)?\s+|[在于])?\Z", re.IGNORECASE)
@@ -39,13 +44,17 @@ class Condition:
     def is_number(self) -> bool:
         return self.is_date or self.term[0].isdigit()
 
+    @property
+    def is_article(self) -> bool:
+        return self.term.startswith("第")
+
 
 def find_conditions(question: str) -> tuple[Condition, ...]:
     """Return the conditions of a question, in order."""
     dates = [Condition(one.term, one.start, one.end, True) for one in find_dates(question)]
     folded = fold(question)
     figures = [
-        Condition(match.group(), *folded.original_span(*match.span()), is_date=False)
+        Condition(_with_digits(match.group()), *folded.original_span(*match.span()), is_date=False)
         for match in _FIGURE.finditer(folded.text)
     ]
     beside = [one for one in figures if not any(d.start <= one.start < d.end for d in dates)]
@@ -57,7 +66,8 @@ def met_by(conditions: Sequence[Condition], texts: Sequence[str]) -> list[set[Co
     spelled = {one: _spelled(one.term) for one in conditions if not one.is_date}
     found = []
     for text in texts:
-        folded, dates = without_comparisons(fold(text).text), {one.term for one in find_dates(text)}
+        folded = _with_digits(without_comparisons(fold(text).text))
+        dates = {one.term for one in find_dates(text)}
         found.append(
             {
                 one
@@ -66,6 +76,17 @@ def met_by(conditions: Sequence[Condition], texts: Sequence[str]) -> list[set[Co
             }
         )
     return found
+
+
+def with_numerals_of(question: str, text: str) -> str:
+    """Return a question with 第3条 as 第三条 if that is how the text writes it."""
+    written = {_with_digits(one): one for one in re.findall(_ARTICLE, text)}
+    return re.sub(_ARTICLE, lambda match: written.get(_with_digits(match[0]), match[0]), question)
+
+
+def _with_digits(text: str) -> str:
+    """Return a text with the numbers of articles and chapters in digits: 第3条."""
+    return _COUNTED.sub(lambda match: counted(match[0]), text)
 
 
 def _spelled(figure: str) -> re.Pattern[str]:

@@ -2,7 +2,15 @@
 
 import pytest
 
-from portal.answering.quoting.rules.conditions import find_conditions, met_by, without
+from portal.answering.quoting.extractive import ExtractiveChatModel
+from portal.answering.quoting.rules.conditions import (
+    find_conditions,
+    met_by,
+    with_numerals_of,
+    without,
+)
+from tests.unit.answering.quoting.answers import OddsReader, content_of, request
+from tests.unit.answering.sources import source
 
 
 @pytest.mark.parametrize(
@@ -19,6 +27,8 @@ from portal.answering.quoting.rules.conditions import find_conditions, met_by, w
         ("411 有没有投影？", ["411"]),
         ("1200 元的椅子谁批？", []),
         ("驭浪P12加固平板多少钱？", ["p12"]),
+        ("第三条说了什么？", ["第3条"]),
+        ("第三条线什么时候投产？", []),
     ],
 )
 def test_dates_years_versions_and_codes_are_conditions(question, terms):
@@ -35,6 +45,7 @@ def test_date_matches_in_any_notation_and_language():
     ("question", "meeting", "not_meeting"),
     [
         ("Where is the P12?", ["驭浪P12；4 台", "the P-12 tablet"], ["P120", "P12S", "SP12"]),
+        ("第十二章的内容", ["第十二章 费用", "第12章"], ["第二章", "第十二条"]),
         ("EQ-009 在哪里？", ["EQ009", "EQ 009"], ["EQ-0091"]),
         ("What was the result in 2025?", ["2025年", "FY2025"], ["12025"]),
     ],
@@ -43,6 +54,23 @@ def test_code_matches_only_as_a_whole(question, meeting, not_meeting):
     (code,) = find_conditions(question)
     assert met_by([code], meeting) == [{code}] * len(meeting)
     assert met_by([code], not_meeting) == [set()] * len(not_meeting)
+
+
+def test_articles_are_asked_for_as_the_text_writes_them():
+    assert with_numerals_of("第12条说了什么？", "第十二条 费用") == "第十二条说了什么？"
+    assert with_numerals_of("第2条说了什么？", "第十二条 费用") == "第2条说了什么？"
+
+
+def test_article_in_the_first_lines_does_not_stand_for_its_document():
+    text = (
+        "租赁合同\n\n- 第二条 月租金为一万元。\n- 第三条 逾期加收违约金。\n- 第四条 押金为两万元。"
+    )
+    said = [one for one in text.split("\n") if one.startswith("- ")]
+    reader = OddsReader(dict.fromkeys(said, 3.0))
+    asked = request("第二条说了什么？", [source(1, text)], "zh")
+    content, _ = content_of(ExtractiveChatModel(reader).stream(asked), asked.sources)
+    assert "月租金" in content
+    assert "押金" not in content
 
 
 @pytest.mark.parametrize(

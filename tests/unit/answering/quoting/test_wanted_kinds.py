@@ -268,6 +268,11 @@ def test_subject_of_a_question_is_not_its_kind(question):
             ("She sits in Room 5.",),
             ("The room of the auditor is closed.",),
         ),
+        (
+            "What number do I ring?",
+            ("+44 161 555 0120", "8310"),
+            ("07:45–19:00 Mon–Fri", "open 7:45 - 19:00"),
+        ),
         ("What is her e-mail address?", ("ann@rowan.example",), ("Call 0113 496 0120.",)),
         ("哪家公司维保？", ("乙方：江州恒拓自动化设备有限公司",), ("由公司维保。",)),
         ("口令在哪里？", ("装在抽屉的信封里。", "在当班组长的柜子里"), ("口令每月换。",)),

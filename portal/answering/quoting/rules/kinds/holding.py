@@ -61,6 +61,7 @@ _MEASURE = rf"{FIGURE}\s*{MEASURE_UNIT}|{NUMERAL}[个 ]?{MEASURE_UNIT}|\d\s*(?:%
 
 # Amounts and dates, neither of which are telephone numbers.
 _NO_AMOUNT = rf"(?![\d.,]*\s*(?:[元%]|[天日年月]|{MEASURE_UNIT}|{CURRENCY}))"
+_TIME_OF_DAY = re.compile(r"\d{1,2}\s?:\s?\d\d(?!\d)")
 _WITH_YEAR = re.compile(
     rf"{MONTH}\.? (?:\d{{1,2}},? )?(?:19|20)\d\d|(?<!\d)(?:19|20)\d\d[-/.]\d{{1,2}}[-/.]\d{{1,2}}"
 )
@@ -308,7 +309,7 @@ def _has_signs(wanted: Wanted, statement: str, folded: str, question: str, asked
         counted = _NOT_COUNTS.sub(" ", _PIECES.sub("个", folded))
         return not set(_COUNT.findall(counted)) <= set(_COUNT.findall(asked))
     if wanted is Wanted.CONTACT:
-        folded = _WITH_YEAR.sub(" ", folded)
+        folded = _TIME_OF_DAY.sub(" ", _WITH_YEAR.sub(" ", folded))
     if wanted is Wanted.UNIT:
         return _has_unit(folded, asked)
     if wanted is Wanted.PERSON and (_tells_to_call(folded, asked) or _is_of_people(folded, asked)):

@@ -13,7 +13,6 @@ from portal.answering.quoting.judging.judged import Candidate, Judged
 from portal.answering.quoting.judging.matching import shares_of_words
 from portal.answering.quoting.judging.wide_rows import with_answer_marked
 from portal.answering.quoting.questions import asks, asks_for_list, content_words, has_name
-from portal.answering.quoting.rules.conditions import find_conditions
 from portal.answering.quoting.rules.groups.months import find_months, find_months_of_days
 from portal.answering.quoting.rules.groups.weekdays import find_weekdays
 from portal.answering.quoting.statements import Statement, introduces
@@ -113,7 +112,7 @@ def _chosen(question: str, judged: Judged) -> list[Quotation]:
     is_numbered = judged.source.text[statement.start].isdigit()
     is_whole = asks_for_list(question, is_numbered=is_numbered) or len(likely) > len(group) / 2
     # 第三条 asks for one item of the list.
-    if is_whole and not any(one.is_article for one in find_conditions(question)):
+    if is_whole and not any(one.is_article for one in Asked.of(question).conditions):
         if below := _below(judged, _introducing(judged, best)):
             return _runs(judged, below[:_MAX_ITEMS])
         return _runs(judged, group[:_MAX_ITEMS], statement.group_start)

@@ -114,15 +114,18 @@ def find_parts(question: str) -> tuple[str, ...]:
         if not piece:
             continue
         # A condition belongs to the whole: "if I am ill, whom do I tell?"
-        if len(piece) < _MIN_PART_CHARACTERS or not (_PART_ASKS.search(piece) or _asks(piece, gap)):
+        if len(piece) < _MIN_PART_CHARACTERS or not _asks(piece, gap):
             return (question,)
         parts.append(_IF_SO.sub("", piece) or piece if parts else piece)
     return tuple(parts) if 1 < len(parts) <= _MAX_PARTS else (question,)
 
 
 def _asks(piece: str, gap: re.Match[str] | None) -> bool:
-    """Return whether a piece without a question word is a question by its mark: "max number of mice
-    in one cage?"; a single word is only the subject of what follows."""
+    """Return whether a piece is a question by its words or, without a question word, by the mark in
+    the gap after it: "max number of mice in one cage?"; a single word is only the subject of what
+    follows."""
+    if _PART_ASKS.search(piece):
+        return True
     is_marked = gap is not None and gap[0].startswith(("?", "？"))
     return is_marked and len(content_words(piece)) > 1
 

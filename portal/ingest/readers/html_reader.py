@@ -341,11 +341,10 @@ class _Numbers:
         given = _NUMBER.match(attributes.get("value") or "")
         number = int(given[1]) if given else self._next
         self._next = number + self._step
-        kind = _type_of_numbers(attributes) or self._type
-        write = {"a": letters, "i": roman}.get(kind.lower(), str)
-        text = write(number)
         if "portal-label" in attributes:
             return attributes["portal-label"] or ""
+        kind = _type_of_numbers(attributes) or self._type
+        text = {"a": letters, "i": roman}.get(kind.lower(), str)(number)
         return f"{text.upper() if kind.isupper() else text}."
 
 

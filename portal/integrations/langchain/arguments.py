@@ -17,6 +17,17 @@ Where = Mapping[str, Any]
 Scored = list[tuple[Document, float]]
 
 
+def columns_of(
+    documents: Sequence[Document], ids: Sequence[str | None] | None
+) -> tuple[list[str], list[dict[str, Any]], Sequence[str | None]]:
+    """Return the texts, metadata and ids of documents; `ids` take precedence over their own."""
+    return (
+        [document.page_content for document in documents],
+        [document.metadata for document in documents],
+        [document.id for document in documents] if ids is None else ids,
+    )
+
+
 def refuse_unknown(kwargs: Mapping[str, Any]) -> None:
     """Raise TypeError for any argument: a mistyped `filter` must not silently search everything."""
     if kwargs:

@@ -16,7 +16,7 @@ from langchain_core.vectorstores import VectorStore
 from portal.domain.vector_collections import DISTANCES, Distance
 from portal.errors import NotFound
 from portal.integrations.connection import Connection, connect, portal_model
-from portal.integrations.langchain.arguments import Where, refuse_unknown
+from portal.integrations.langchain.arguments import Where, columns_of, refuse_unknown
 from portal.integrations.langchain.collection import Collection
 from portal.integrations.langchain.embeddings import EmbedderEmbeddings
 from portal.integrations.values import (
@@ -190,13 +190,7 @@ class CollectionStore(VectorStore):
         **kwargs: Any,
     ) -> list[str]:
         """Store documents as `add_texts` does; `ids` take precedence over their own."""
-        return self.add_texts(
-            [document.page_content for document in documents],
-            [document.metadata for document in documents],
-            [document.id for document in documents] if ids is None else ids,
-            embeddings=embeddings,
-            **kwargs,
-        )
+        return self.add_texts(*columns_of(documents, ids), embeddings=embeddings, **kwargs)
 
     def update_document(self, document_id: str, document: Document) -> None:
         """Update one document, see `update_documents`."""

@@ -22,6 +22,7 @@ from portal.integrations.langchain.arguments import (
     Query,
     Scored,
     Where,
+    columns_of,
     k_in_search_kwargs,
     refuse_unknown,
 )
@@ -263,13 +264,7 @@ class PostgresVectorStore(CollectionStore):
         ids: Sequence[str | None] | None = None,
         **kwargs: Any,
     ) -> list[str]:
-        return await self.aadd_texts(
-            [document.page_content for document in documents],
-            [document.metadata for document in documents],
-            [document.id for document in documents] if ids is None else ids,
-            embeddings=embeddings,
-            **kwargs,
-        )
+        return await self.aadd_texts(*columns_of(documents, ids), embeddings=embeddings, **kwargs)
 
     async def aupdate_document(self, document_id: str, document: Document) -> None:
         await self.aupdate_documents([document_id], [document])

@@ -52,7 +52,7 @@ def test_queue_of_requests_is_bounded_and_the_rest_are_refused() -> None:
     assert slots.acquire()
     with ThreadPoolExecutor(1) as waiting:
         turn = waiting.submit(slots.acquire)
-        wait_until(lambda: slots.waiting == 1, within_s=10, complaint="nobody waits")
+        wait_until(lambda: slots.waiting == 1, within_s=10, complaint="no request waits")
         started = time.perf_counter()
         assert not slots.acquire()
         assert time.perf_counter() - started < 10

@@ -186,13 +186,15 @@ def test_items_have_the_labels_that_word_shows(
     assert [block.level for block in extracted.blocks] == [depth + 1 for depth in depths]
 
 
-def test_lists_on_one_base_count_together_until_one_starts_anew(tmp_path: Path) -> None:
+def test_lists_on_one_base_count_together_until_one_starts_again(tmp_path: Path) -> None:
     def num(number: int, more: str = "") -> str:
         return f'<w:num w:numId="{number}"><w:abstractNumId w:val="0"/>{more}</w:num>'
 
-    anew = '<w:lvlOverride w:ilvl="0"><w:startOverride w:val="5"/></w:lvlOverride>'
+    restart = '<w:lvlOverride w:ilvl="0"><w:startOverride w:val="5"/></w:lvlOverride>'
     own = f'<w:lvlOverride w:ilvl="0">{_level(0, "upperLetter", "%1.")}</w:lvlOverride>'
-    parts = _numbering(_level(0, "decimal", "%1."), nums=num(2) + num(3, anew) + num(4, own + own))
+    parts = _numbering(
+        _level(0, "decimal", "%1."), nums=num(2) + num(3, restart) + num(4, own + own)
+    )
     body = "".join(
         _items(0).replace('numId w:val="1"', f'numId w:val="{number}"') + office.paragraph("-")
         for number in (1, 2, 3, 3, 4)

@@ -16,7 +16,9 @@ from portal.text.characters.scripts import HAN
 from portal.text.language import detect_language
 
 # 第三条 and 第3条; 第三条线 is something else.
-_ARTICLE = r"第(?:\d{1,4}|[零〇一二三四五六七八九十百千两]{1,7})[条章节款]"
+_HAN_NUMBER = "[零〇一二三四五六七八九十百千两]{1,7}"
+_ARTICLE = rf"第(?:\d{{1,4}}|{_HAN_NUMBER})[条章节款]"
+_COUNTED = re.compile(f"(?<=第){_HAN_NUMBER}(?=[条章节款])")
 # A year or a code in the question has to match: another year's figure is not an answer.
 _FIGURE = re.compile(
     rf"(?<![\d$£€¥])(?:1[6-9]|20)\d\d(?!\d|\s?(?:{CURRENCY}|{MEASURE_UNIT}|[{COUNTERS}]))|(?<![a-z])(?!q[1-4](?![\da-z-])){CODE}"
@@ -24,7 +26,6 @@ _FIGURE = re.compile(
     rf"|{_ARTICLE}(?=[说讲写规约关怎有是的里中和与及、,?]|\s|\Z)"
     r"|(?<=\broom )\d{3,4}\b|(?<![\d.])\d{3,4}(?=\s?(?:会议室|教室|房间?|室|有没有|能坐))"
 )
-_COUNTED = re.compile("(?<=第)[零〇一二三四五六七八九十百千两]{1,7}(?=[条章节款])")
 # Joel Fairbrother; in an English question Chinese words are names as well.
 _NAME = re.compile(rf"[A-Z][a-zà-ÿ]{{2,}}|(?<![{HAN}])[{HAN}]{{2,4}}(?![{HAN}])")
 _BEFORE = re.compile(r"\s*(?:\b(?:on|of|from|since|in)(?: the)?\s+|[在于])?\Z", re.IGNORECASE)
@@ -80,6 +81,8 @@ def met_by(conditions: Sequence[Condition], texts: Sequence[str]) -> list[set[Co
 
 def with_numerals_of(question: str, text: str) -> str:
     """Return a question with 第3条 as 第三条 if that is how the text writes it."""
+    if not re.search(_ARTICLE, question):
+        return question
     written = {_with_digits(one): one for one in re.findall(_ARTICLE, text)}
     return re.sub(_ARTICLE, lambda match: written.get(_with_digits(match[0]), match[0]), question)
 

@@ -153,7 +153,7 @@ def _find_ruled(text: str, match: re.Match[str]) -> _Line | None:
     if not title or len(title) > _MAX_LENGTHS["line"]:
         return None
     # "5.3.1   20 May 2025" between two rules is a heading, unless it is the header of a table.
-    if _COLUMNS.search(title) and not (is_framed and not _has_columns_below(text, match.end())):
+    if _COLUMNS.search(title) and (not is_framed or _has_columns_below(text, match.end())):
         return None
     if not any(map(str.isalnum, title)) or text[start].isspace() or _ENDS_SENTENCE.search(title):
         return None

@@ -35,7 +35,7 @@ FORMATS: Mapping[MediaType, Format] = MappingProxyType(
     {
         MediaType.PDF: Format(pdf.extract, reader_version=10),
         MediaType.TEXT: Format(plain_text.extract, reader_version=8),
-        MediaType.MARKDOWN: Format(markdown.extract, reader_version=8),
+        MediaType.MARKDOWN: Format(markdown.extract, reader_version=9),
         MediaType.HTML: Format(html.extract, reader_version=8),
         MediaType.DOCX: Format(docx.extract, reader_version=9),
         MediaType.XLSX: Format(xlsx.extract, reader_version=3),

@@ -5,10 +5,10 @@ Records are lists of events, each `[kind, value]`, in reading order:
     {"events": [["heading", [2, parts]], ["paragraph", parts], ["list", 1], ["item", null], …]}
 
 `parts` are `["text", "…"]`, `["image", key]`, `["link", address]` and `["/link", null]`. A table
-cell's text is a `paragraph` too; `list` has its first number (null for bullets), `row` whether it
-is a header, `code` is verbatim, `block` is the text of an HTML block, `html` the events of
-`html_reader` for one with headings, lists, tables or code. `list`, `table` and `row` have an end
-event with a slash; `item` has none.
+cell's text is a `paragraph` too; `list` has its first number (null for bullets), `footnote` its
+number, `row` whether it is a header, `code` is verbatim, `block` is the text of an HTML block,
+`html` the events of `html_reader` for one with headings, lists, tables or code. `list`, `footnote`,
+`table` and `row` have an end event with a slash; `item` has none.
 
 Blocks nested deeper than the parser goes would be lost: a single record, `{"is_nested": true}`,
 then tells the caller to use the text unchanged.
@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from markdown_it import MarkdownIt
-from markdown_it.rules_block import StateBlock, reference, table
+from markdown_it.rules_block import StateBlock, table
 from markdown_it.rules_block.table import escapedSplit
 from markdown_it.token import Token
 
-from portal.ingest.readers import markdown_dialects
+from portal.ingest.readers import markdown_dialects, markdown_footnotes, markdown_wrapping
 from portal.ingest.readers.image_keys import OF_FILE, key_of
 
 Event = tuple[str, Any]
@@ -57,6 +57,7 @@ _KINDS = {
     "bullet_list_close": "/list",
     "ordered_list_close": "/list",
     "list_item_open": "item",
+    "footnote_close": "/footnote",
     "table_open": "table",
     "tr_close": "/row",
     "table_close": "/table",
@@ -89,11 +90,11 @@ def records(source: str) -> Iterator[dict[str, Any]]:
     # One parser per call: it is cheap to create and keeps state while it works.
     parser = MarkdownIt("commonmark", {"maxNesting": _DEEPEST_NESTING})
     parser.enable(["table", "strikethrough"]).disable(["inline", "text_join"])
-    parser.block.ruler.at("reference", _reference)
     parser.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
     parser.block.ruler.before("paragraph", "end_of_list", _end_of_list, {"alt": ["paragraph"]})
     markdown_dialects.extend(parser)
-    environment: dict[str, object] = {}
+    markdown_footnotes.extend(parser)
+    environment: dict[str, Any] = {}
     source = _EMBEDDED.sub(lambda one: one[1] + OF_FILE + key_of(one[2]), source)
     tokens = parser.parse(source, environment)
     if max((token.level for token in tokens), default=0) >= _DEEPEST_NESTING - 1:
@@ -108,12 +109,6 @@ def records(source: str) -> Iterator[dict[str, Any]]:
             yield {"events": events}
             events, length = [], 0
     yield {"events": events}
-
-
-def _reference(state: StateBlock, first: int, last: int, silent: bool) -> bool:
-    """Parse a link reference definition, but not a footnote: "[^1]: 注释" would read as one."""
-    place = state.bMarks[first] + state.tShift[first]
-    return not state.src.startswith("[^", place) and reference(state, first, last, silent)
 
 
 def _table(state: StateBlock, first: int, last: int, silent: bool) -> bool:
@@ -192,17 +187,26 @@ def _events(
             yield "list", int(token.attrGet("start") or 1)
         elif token.type in {"fence", "code_block"}:
             yield "code", token.content
-        elif token.type == "html_block" and _STRUCTURE.search(token.content):
-            done = _table_end(tokens, position)
-            shown = "".join(_as_html(part, parser, environment) for part in tokens[position:done])
-            yield "html", _html_events(markdown_dialects.without_markup(shown))
         elif token.type == "html_block":
-            content = markdown_dialects.without_markup(token.content)
-            yield "block", _without_tags(content).strip()
+            done = _table_end(tokens, position) if _STRUCTURE.search(token.content) else 0
+            yield _html_block(tokens[position : done or position + 1], parser, environment)
         elif token.type == "tr_open":
             yield "row", tokens[position - 1].type == "thead_open"
+        elif token.type == "footnote_open":
+            yield "footnote", markdown_footnotes.number_of(token.info, environment)
         elif kind := _KINDS.get(token.type):
             yield kind, None
+
+
+def _html_block(
+    tokens: Sequence[Token], parser: MarkdownIt, environment: dict[str, object]
+) -> Event:
+    """Return the event of an HTML block, which may take up several tokens."""
+    source = "".join(_as_html(token, parser, environment) for token in tokens)
+    source = markdown_dialects.without_markup(source)
+    if _STRUCTURE.search(tokens[0].content):
+        return "html", _html_events(source)
+    return "block", _without_tags(source).strip()
 
 
 def _html_events(source: str) -> list[Event]:
@@ -239,7 +243,8 @@ def _inline(content: str, parser: MarkdownIt, environment: dict[str, object]) ->
     if len(content) > _MAX_INLINE_LENGTH:
         return [("text", content)]
     children: list[Token] = []
-    parser.inline.parse(content, parser, environment, children)
+    source = markdown_wrapping.without_wrapping(content)
+    parser.inline.parse(source, parser, environment, children)
     return _parts(children)
 
 

@@ -9,6 +9,7 @@ from itertools import chain
 from portal.text.characters.scripts import HAN
 
 _CLOSERS = "”’」』）》】〉〕\"')\\]"
+_NOTE_MARKS = r"(?:\[\d{1,3}\])*"  # Marks of footnotes belong to the sentence before them.
 # A line as long as this was broken by the layout, not by the writer.
 _WRAPPED_LINE_LENGTH = 30
 
@@ -16,8 +17,8 @@ _WRAPPED_LINE_LENGTH = 30
 _MAY_END = re.compile(r"[。！？；｡….!?\n]")
 _STOPS = re.compile(r"[.!?]+")
 _BOUNDARY = re.compile(
-    rf"(?P<full>[。！？；｡]+[{_CLOSERS}]*|…+[{_CLOSERS}]*)"
-    rf"|(?P<latin>[.!?]+[{_CLOSERS}]*(?=\s|[{HAN}]|\Z))"
+    rf"(?P<full>(?:[。！？；｡]+|…+)[{_CLOSERS}]*{_NOTE_MARKS})"
+    rf"|(?P<latin>[.!?]+[{_CLOSERS}]*{_NOTE_MARKS}(?=\s|[{HAN}]|\Z))"
     r"|(?P<blank>\n[^\S\n]*\n\s*)"
     r"|(?P<line>\n)"
 )

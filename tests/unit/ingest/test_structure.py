@@ -89,11 +89,47 @@ A `vector<int>`.
 def test_footnotes_in_markdown_are_kept(tmp_path: Path) -> None:
     extracted = read(
         tmp_path,
-        "年假[^1]见[手册][h]。\n\n[^1]: 见附录三。\n[^2]: Ten days.\n\n[h]: http://a.example\n",
+        "年假[^b]见[手册][h]，`[^b]`、[^c]、[^b]。\n\n- 病假[^1]\n\n  [^1]: 半薪。\n\n"
+        "[^2]: Ten days.\n[^b]: 见附录三，\n    第二条。\n\n    - 甲\n\n完。\n\n[h]: http://a.example\n",
     )
-    notes = [extracted.text[block.start : block.end] for block in extracted.blocks]
-    assert notes == ["[^1]: 见附录三。", "[^2]: Ten days."]
-    assert extracted.text.startswith("年假[^1]见手册 (http://a.example)。")
+    assert extracted.text == (
+        "年假[1]见手册 (http://a.example)，[^b]、[^c]、[1]。\n\n- 病假[2]\n  2. 半薪。\n\n"
+        "3. Ten days.\n\n1. 见附录三，\n   第二条。\n  - 甲\n\n完。"
+    )
+    notes = [block for block in extracted.blocks if block.kind is BlockKind.FOOTNOTE]
+    assert [extracted.text[note.start : note.end] for note in notes] == [
+        "2. 半薪。",
+        "3. Ten days.",
+        "1. 见附录三，\n   第二条。",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("Bring your badge\nand a pen.", "Bring your badge and a pen."),
+        (
+            "行政部负责前台、门禁、工位、打印机以及所有办公用品的采购和发放工\n作，每周一次。",
+            "行政部负责前台、门禁、工位、打印机以及所有办公用品的采购和发放工作，每周一次。",
+        ),
+        ("杭州市文三路\n四楼", None),
+        (
+            "The office closes at nine in the evening, but not on the day before\nMay Day.",
+            "The office closes at nine in the evening, but not on the day before May Day.",
+        ),
+        (
+            "12 Long Street, fourth floor, Building B, next to the old town hall\n**Phone**: 12",
+            None,
+        ),
+        ("Long Street 12\nHangzhou", "Long Street 12\nHangzhou"),
+        ("Ask Mia\\\nor Otto.", "Ask Mia\nor Otto."),
+        ("Ask Mia  \nor Otto.", "Ask Mia\nor Otto."),
+    ],
+)
+def test_wrapped_lines_of_markdown_are_joined(
+    tmp_path: Path, source: str, text: str | None
+) -> None:
+    assert read(tmp_path, source).text == (text or source.replace("**", ""))
 
 
 @pytest.mark.parametrize(

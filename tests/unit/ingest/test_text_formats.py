@@ -99,12 +99,12 @@ def test_markdown_headings_have_levels_and_places(tmp_path: Path) -> None:
     [
         ('---\ntitle: "Plan"\n---\n\nBody', "Plan\n\nBody"),
         (
-            "- one\n  - two\n    more\n- three\n\n  para",
-            "- one\n  - two\n    more\n- three\n  para",
+            "- one\n  - two\n    More\n- three\n\n  para",
+            "- one\n  - two\n    More\n- three\n  para",
         ),
-        ("- 8:00 to 19:00\nevery day\n- free", "- 8:00 to 19:00\n  every day\n- free"),
+        ("- 8:00 to 19:00\nevery day\n- free", "- 8:00 to 19:00 every day\n- free"),
         ("- Free of charge.\nAsk the desk.", "- Free of charge.\n\nAsk the desk."),
-        ("> quoted\n> words", "quoted\nwords"),
+        ("> quoted\n> words", "quoted words"),
         ("a ![the map](map.png) b", "a the map b"),
         ("a <b>bold</b> &amp; c<br>d", "a bold & c\nd"),
         ("<!-- note -->\n\n<div>shown</div>\n\n<script>run()</script>", "shown"),

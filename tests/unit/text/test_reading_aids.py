@@ -148,6 +148,8 @@ def test_excerpt_is_a_range_of_the_text_within_its_limit(text: str, query: str, 
         ),
         ("- one\n- two", ["- one", "- two"]),
         ("结束.下一句", ["结束.", "下一句"]),
+        ("He left.[1] She stayed.[2][3] Then", ["He left.[1]", "She stayed.[2][3]", "Then"]),
+        ("他走了。[1]她没走。", ["他走了。[1]", "她没走。"]),
         (
             "Tell Ana (ext. 4410) today. It takes 5 min. Then leave.",
             ["Tell Ana (ext. 4410) today.", "It takes 5 min.", "Then leave."],

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from portal.domain.documents.structure import BlockKind
 from portal.ingest.formats.texts.html_text import HtmlText
 from portal.ingest.formats.texts.readable_text import ReadableText, with_address
-
-_FOOTNOTE = re.compile(r"(?:^|\n)(?=\[\^[^\]\n]+\]:)")
 
 
 def write_events(readable: ReadableText, events: Iterable[tuple[str, Any]]) -> None:
@@ -23,14 +19,16 @@ def _add_paragraph(readable: ReadableText, parts: Sequence[tuple[str, Any]]) -> 
     text = inline_text(parts)
     if readable.in_row:
         readable.add_cell(text)
-    elif text.startswith("[^") and not readable.in_list:
-        for note in _FOOTNOTE.split(text):
-            readable.add_block(note, BlockKind.FOOTNOTE if note.startswith("[^") else None)
     else:
         readable.add_paragraph(text.strip())
     for kind, value in parts:
         if kind == "image":
             readable.add_image(value)
+
+
+def _open_footnote(readable: ReadableText, number: int) -> None:
+    readable.open_list(number)
+    readable.open_item(is_note=True)
 
 
 _ACTIONS: Mapping[str, Callable[[ReadableText, Any], None]] = {
@@ -39,6 +37,8 @@ _ACTIONS: Mapping[str, Callable[[ReadableText, Any], None]] = {
     "list": lambda readable, first: readable.open_list(first),
     "/list": lambda readable, _: readable.close_list(),
     "item": lambda readable, _: readable.open_item(),
+    "footnote": _open_footnote,
+    "/footnote": lambda readable, _: readable.close_list(),
     "table": lambda readable, _: readable.open_table(),
     "row": lambda readable, is_header: readable.open_row(is_header=is_header),
     "/row": lambda readable, _: readable.close_row(),

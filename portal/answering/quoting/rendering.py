@@ -9,6 +9,7 @@ from itertools import pairwise
 from portal.answering.marker_syntax import without_markers_of_its_own
 from portal.answering.quoting.choosing import Quotation
 from portal.answering.quoting.statements import Statement
+from portal.text.layout.tasks import with_task_box
 
 _MARKUP = re.compile(r"[\\`*_\[\]<>|~&$]")
 _EMPTY_LINE = re.compile(r"\n[^\S\n]*\n")
@@ -16,8 +17,6 @@ _EMPTY_LINE = re.compile(r"\n[^\S\n]*\n")
 _ITEM = re.compile(r"\s*([-*+]|\d{1,9}[.)])\s+(?=\S)")
 _INDENT = "    "  # Nests below a sign of any length, "-" or "12.".
 _OPENS_BLOCK = re.compile(r"\A(?:(?P<sign>[-+#=:])|(?P<number>\d{1,9})(?P<point>[.)])(?=\s|\Z))")
-# The box of a task in Markdown, empty or ticked.
-_BOX = re.compile(r"\A\[([ xX])\](?=\s)")
 
 
 def render(quotation: Quotation) -> str:
@@ -106,12 +105,8 @@ def _row(cells: Sequence[str], columns: int) -> str:
 def as_markdown(text: str) -> str:
     """Return a document's text as one line of Markdown without markup, markers or links: [3] is
     shown as (3)."""
-    line = " ".join(without_markers_of_its_own(_BOX.sub(_box, text)).split())
+    line = " ".join(without_markers_of_its_own(with_task_box(text)).split())
     line = _MARKUP.sub(lambda sign: f"\\{sign.group()}", line)
     return _OPENS_BLOCK.sub(
         lambda m: f"\\{m['sign']}" if m["sign"] else f"{m['number']}\\{m['point']}", line
     )
-
-
-def _box(match: re.Match[str]) -> str:
-    return "☐" if match[1] == " " else "☑"

@@ -105,6 +105,7 @@ def test_markdown_headings_have_levels_and_places(tmp_path: Path) -> None:
         ("- 8:00 to 19:00\nevery day\n- free", "- 8:00 to 19:00 every day\n- free"),
         ("- Free of charge.\nAsk the desk.", "- Free of charge.\n\nAsk the desk."),
         ("> quoted\n> words", "quoted words"),
+        ("- [ ] order\n- [x] sign", "- ☐ order\n- ☑ sign"),
         ("a ![the map](map.png) b", "a the map b"),
         ("a <b>bold</b> &amp; c<br>d", "a bold & c\nd"),
         ("<!-- note -->\n\n<div>shown</div>\n\n<script>run()</script>", "shown"),

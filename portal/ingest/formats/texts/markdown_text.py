@@ -7,6 +7,7 @@ from typing import Any
 
 from portal.ingest.formats.texts.html_text import HtmlText
 from portal.ingest.formats.texts.readable_text import ReadableText, with_address
+from portal.text.layout.tasks import with_task_box
 
 
 def write_events(readable: ReadableText, events: Iterable[tuple[str, Any]]) -> None:
@@ -20,7 +21,8 @@ def _add_paragraph(readable: ReadableText, parts: Sequence[tuple[str, Any]]) -> 
     if readable.in_row:
         readable.add_cell(text)
     else:
-        readable.add_paragraph(text.strip())
+        text = text.strip()
+        readable.add_paragraph(with_task_box(text) if readable.in_list else text)
     for kind, value in parts:
         if kind == "image":
             readable.add_image(value)

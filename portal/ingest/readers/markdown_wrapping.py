@@ -14,19 +14,20 @@ from portal.text.characters.scripts import WIDE
 
 # No editor wraps prose at fewer columns; a Chinese character takes two.
 _MIN_COLUMNS = 60
-_LINE = re.compile(r"[ \t]*\n[ \t]*")
-_HARD_BREAK = re.compile(r"(?:  |\\|<br ?/?>)[ \t]*\n")
+# Ends of lines that are to stay line breaks.
+_HARD_BREAKS = ("  ", "\\", "<br>", "<br/>", "<br />")
 _FIRST_WORD = re.compile(rf"[{WIDE}]|[^\s{WIDE}]+")
-_LABEL = re.compile(r"[*_]{0,2}[\w /-]{1,24}[*_]{0,2}[:：]")
+_LABEL = re.compile(r"[*_]{0,2}\w[\w /-]{0,23}[*_]{0,2}[:：]")
 _WIDE = re.compile(f"[{WIDE}]")
 
 
 def without_wrapping(paragraph: str) -> str:
     """Return a paragraph's source in one line, or unchanged if its author broke the lines: if one
     of them is too short for having been wrapped, or a line break is marked."""
-    lines = _LINE.split(paragraph)
-    if len(lines) == 1 or _HARD_BREAK.search(paragraph):
+    lines = paragraph.split("\n")
+    if len(lines) == 1 or any(line.endswith(_HARD_BREAKS) for line in lines):
         return paragraph
+    lines = [line.strip() for line in lines]
     max_columns = max(map(_columns, lines))
     for line, following in pairwise(lines):
         if not _is_wrapped(line, following, max_columns):

@@ -92,6 +92,9 @@ def test_name_that_begins_a_sentence_is_a_person():
     [
         ("Who pays?", "Finance pays every Wednesday.", "Receipts are paid every Wednesday."),
         ("谁付款？", "财务每周三付款。", "财务制度规定每周三付款。"),
+        ("Who installs it?", "It is installed by IT within a day.", "The IT policy says how."),
+        ("Who installs it?", "IT installs it on request.", "Applies to all IT equipment."),
+        ("Who installs it?", "VPN | IT", "IT equipment is lent for a year."),
     ],
 )
 def test_department_counts_as_a_person(question, by_department, unsaid):

@@ -245,6 +245,10 @@ _NARROWER = {
 # Not folded, because a capital letter inside a sentence marks a name.
 _NAME = re.compile(
     r"(?:(?<=[\w,;:|] )|(?<=[：（、，。]))[A-Z][a-zà-ÿ’'-]+(?:[A-Z][a-zà-ÿ]+)*|\A[A-Z][\w’'-]+ [A-Z][\w’'-]+"
+    # "By IT", "IT resets", and IT alone in a cell; not "the IT policy".
+    r"|(?:(?<=by )|(?<=from )|(?<=with )|(?<=sk )|(?<=ontact )|(?<=ell )|(?<=all )|(?<=to )|(?<=via ))(?:IT|QA|PR|SRE|L&D)\b"
+    r"|(?:\A|(?<=[.;|] ))(?:IT|QA|PR|SRE|L&D)(?= (?:will|must|may|can|should|\w+s)\b)"
+    r"|(?<=[|:] )(?:IT|QA|PR|SRE|L&D)(?=\s*(?:\Z|[|,;.]))"
 )
 # A place stands after a word that says so, or alone in a cell or an item, or has two words.
 _NAME_OF_PLACE = re.compile(

@@ -92,7 +92,7 @@ def test_name_that_begins_a_sentence_is_a_person():
     [
         ("Who pays?", "Finance pays every Wednesday.", "Receipts are paid every Wednesday."),
         ("谁付款？", "财务每周三付款。", "财务制度规定每周三付款。"),
-        ("Who installs it?", "It is installed by IT within a day.", "The IT policy says how."),
+        ("Who installs it?", "It is installed by IT within a day.", "See the IT policy."),
         ("Who installs it?", "IT installs it on request.", "Applies to all IT equipment."),
         ("Who installs it?", "VPN | IT", "IT equipment is lent for a year."),
     ],

@@ -245,10 +245,12 @@ _NARROWER = {
 # Not folded, because a capital letter inside a sentence marks a name.
 _NAME = re.compile(
     r"(?:(?<=[\w,;:|] )|(?<=[：（、，。]))[A-Z][a-zà-ÿ’'-]+(?:[A-Z][a-zà-ÿ]+)*|\A[A-Z][\w’'-]+ [A-Z][\w’'-]+"
-    # "By IT", "IT resets", and IT alone in a cell; not "the IT policy".
-    r"|(?:(?<=by )|(?<=from )|(?<=with )|(?<=sk )|(?<=ontact )|(?<=ell )|(?<=all )|(?<=to )|(?<=via ))(?:IT|QA|PR|SRE|L&D)\b"
-    r"|(?:\A|(?<=[.;|] ))(?:IT|QA|PR|SRE|L&D)(?= (?:will|must|may|can|should|\w+s)\b)"
-    r"|(?<=[|:] )(?:IT|QA|PR|SRE|L&D)(?=\s*(?:\Z|[|,;.]))"
+)
+# "By IT", "IT resets", and IT alone in a cell; not "the IT policy".
+_DEPARTMENT = re.compile(
+    r"\b(?:by|from|with|to|via|[Aa]sk|[Cc]ontact|[Tt]ell|[Cc]all|[Ii]nform) (IT|QA|PR|SRE|L&D)\b"
+    r"|(?:\A|[.;|•-] )(IT|QA|PR|SRE|L&D)(?= (?:will|must|may|can|should|\w+s)\b)"
+    r"|[|:] (IT|QA|PR|SRE|L&D)(?=\s*(?:\Z|[|,;.]))"
 )
 # A place stands after a word that says so, or alone in a cell or an item, or has two words.
 _NAME_OF_PLACE = re.compile(
@@ -352,6 +354,10 @@ def _has_name(wanted: Wanted, statement: str, folded: str, question: str, asked:
     names = (name.lower() for name in [*capitals.findall(statement), *_first_name(statement)])
     held += [name for name in names if not _CALENDAR.fullmatch(name)]
     if any(one not in asked for one in held):
+        return True
+    if wanted is Wanted.PERSON and any(
+        one[one.lastindex or 0] not in question for one in _DEPARTMENT.finditer(statement)
+    ):
         return True
     if wanted in _OF_PEOPLE and any(name not in asked for name in find_han_names(folded)):
         return True

@@ -47,7 +47,8 @@ MEANINGS = """
 体检, 健康检查
 工龄, 司龄, 服务年限
 上线, 发布
-缺席, 未出席, 未到
+缺席, 未出席, 未到, 没来开会
+出席, 参会, 与会, 到会, 参加会议, 来开会
 租客, 承租方, 承租人
 房东, 出租方, 出租人
 客户, 顾客
@@ -85,6 +86,7 @@ MEANINGS = """
 弄丢, 搞丢, 丢了, 丢失, 遗失
 医院条子, 医院证明, 病假条, 病假单, 诊断证明
 快递, 包裹, 快件
+演习, 演练
 领导, 上级, 直属主管, 直接上级, 直属上级
 考证, 认证, 考试
 博一, 博士一年级
@@ -166,6 +168,8 @@ stands in, stand in, deputy, covers for, backup
 needles, blades, scalpels, sharps
 gym, fitness
 fridge, refrigerator
+absent, missing, not present
+present, attendees, attended, came to the meeting, were at the meeting, was at the meeting
 """
 _IS_HAN = re.compile(f"[{HAN}]")
 

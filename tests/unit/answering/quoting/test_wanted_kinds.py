@@ -252,7 +252,7 @@ def test_subject_of_a_question_is_not_its_kind(question):
         ),
         (
             "在哪个房间开会？",
-            ("在 210 室开。", "四楼的小会议室", "the library"),
+            ("在 210 室开。", "四楼的小会议室", "the library", "room Baltic"),
             ("隔周 16:00 开会。", "在成都开会。"),
         ),
         ("Which floor is it on?", ("On the third floor.", "Room 305, see (305)"), ("In Lyon.",)),

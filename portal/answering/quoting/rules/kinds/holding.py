@@ -208,7 +208,8 @@ _NARROWER = {
                 r"|\bin (?:which|what) room\b|\b(?:which|what) room(?: (?:is|are|was|do|does|will)\b|\W*\Z)"
             ),
             any_of(
-                rf"\brooms? \d+|\d\s*[室房]|(?:\d|{HAN_NUMERAL})\s*[楼层]|(?:会议|办公|接待|培训|教|活动|多功能|休息|实验|阅览|资料|档案|值班|医务|茶水|储藏|更衣|报告|展|餐|[大小机])[室厅房]|图书馆|食堂|仓库|{_ROOM}"
+                r"\brooms? (?:\d+|(?!(?:for|and|with|has|have|was|are|must|may|can|number|service)\b)[a-z]{3,})"
+                rf"|\d\s*[室房]|(?:\d|{HAN_NUMERAL})\s*[楼层]|(?:会议|办公|接待|培训|教|活动|多功能|休息|实验|阅览|资料|档案|值班|医务|茶水|储藏|更衣|报告|展|餐|[大小机])[室厅房]|图书馆|食堂|仓库|{_ROOM}"
                 r"|\b(?:rooms?|lab(?:oratory)?|library|workshop)\b|\bno\. ?\d"
                 r"|(?<![\d:.])\b[a-z]?[-.]?\d{3,4}\b(?![:.\d]| ?[a-z元年人次个克天%])"
             ),

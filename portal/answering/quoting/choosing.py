@@ -35,6 +35,10 @@ _POINTS_BACK = re.compile(
     r"|in that case)\b|这|该|此|其|它|他|她|上述|前述|否则|违者|但|不过|而且|并且",
     re.IGNORECASE,
 )
+_REFERS_TO_TABLE = re.compile(
+    r"[见如]附表|下表|\b(?:table below|following table|(?:listed|set out|see) below|as follows)\b",
+    re.IGNORECASE,
+)
 # What happens if the sentence before is not followed.
 _CONSEQUENCE = re.compile(r"违[者反犯]|否则|\botherwise\b|\bif not\b|\bviolat", re.IGNORECASE)
 _ASKS = re.compile(r"[?？]\W*$")
@@ -108,6 +112,9 @@ def _chosen(question: str, judged: Judged) -> list[Quotation]:
         elif len(likely) > len(group) / 2:
             # If most of a table answers, the question is about the whole table.
             likely = group
+        else:
+            shared = candidates[best].evidence.own
+            likely = [place for place in likely if candidates[place].evidence.own >= shared]
         return _runs(judged, sorted(likely, key=_by_chance(judged))[:_MAX_ROWS])
     is_numbered = judged.source.text[statement.start].isdigit()
     is_whole = asks_for_list(question, is_numbered=is_numbered) or len(likely) > len(group) / 2
@@ -192,7 +199,19 @@ def _sentences(judged: Judged, best: int) -> list[int]:
     # can be carried over.
     near = [p for p, one in enumerate(candidates) if _is_near(one, candidates[best])]
     near.sort(key=_by_chance(judged))
-    return _fitting(judged, near[:_MAX_SENTENCES])
+    kept = _fitting(judged, near[:_MAX_SENTENCES])
+    return [*kept, *chain.from_iterable(_table_below(judged, place) for place in kept)]
+
+
+def _table_below(judged: Judged, place: int) -> Sequence[int]:
+    """Return the rows of the table that a sentence refers to: "as in the table below"."""
+    candidates, statement = judged.candidates, judged.candidates[place].statement
+    below = candidates[place + 1].statement if place + 1 < len(candidates) else None
+    if below is None or not below.cells or statement.cells:
+        return ()
+    if not _REFERS_TO_TABLE.search(judged.source.text, statement.start, statement.end):
+        return ()
+    return [p for p, one in enumerate(candidates) if one.statement.group == below.group][:_MAX_ROWS]
 
 
 def _fitting(judged: Judged, places: Sequence[int]) -> list[int]:

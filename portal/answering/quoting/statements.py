@@ -28,6 +28,7 @@ _CELL_BORDER = re.compile(r"(?<![^\S\n])[^\S\n]*(?:\s\||\|(?=\s)|\t)")
 _TABLE_RULE = re.compile(r"[\s|+:=-]*(?:-\|-|-\+-|\|\s*:?-)[\s|+:=-]*")
 _ENDS_STATEMENT = re.compile(r"[。！？；｡….!?;][”’」』）》】〉〕\"')\]]*$")
 _ASKS = re.compile(r"[?？][”’」』\"')]*$")
+_WROTE = re.compile(r"(?:\bwrote|写道)\s?[:：]\Z")
 _QUOTED = ">"  # E-mails keep this before a question that they quote.
 # A line that says nothing without what is below it: "Opening hours:", "The profile can", 包括.
 _INTRODUCES = re.compile(
@@ -338,10 +339,13 @@ class _Reader:
         introduced = introduction.text if introduction else ""
         start = introduction.start if introduction else None
         items: list[tuple[int, int]] = []
+        notes: set[int] = set()
         for line in lines:
             # Terms with their definitions are items without a marker.
             block = self._block_at(line)
             begins = LIST_ITEM.match(line.text) or (block is not None and block.start == line.start)
+            if begins and block is not None and block.kind is BlockKind.FOOTNOTE:
+                notes.add(line.start)
             if items and not begins:
                 items[-1] = items[-1][0], line.end
             else:
@@ -352,12 +356,14 @@ class _Reader:
             while above and not item.is_nested_in(above[-1]):
                 above.pop()
             context = self._context(introduced, *(one.label for one in above[-_MAX_ABOVE:]))
+            # Footnotes stand below the last heading of a document, but belong to any.
+            context, heading = ("", "") if first in notes else (context, self._heading)
             spans = [(first, last)]
             if last - first > _MAX_ITEM_CHARACTERS:
                 spans = _spans(self._source.text, first, last)
             for span in spans:
                 yield Statement(
-                    *span, context, heading=self._heading, group=self._group, group_start=start,
+                    *span, context, heading=heading, group=self._group, group_start=start,
                     depth=len(above),
                 )  # fmt: skip
             above.append(item)
@@ -380,7 +386,9 @@ class _Reader:
             is_above = following in {"list", "table"} and end == lines[-1].end
             if is_above and introduces(sentence):
                 self._introduction = _Line(start, end, sentence)
-            elif sentence.endswith((":", "：")) and end == lines[-1].end:
+            elif _WROTE.search(sentence) or (
+                sentence.endswith((":", "：")) and end == lines[-1].end
+            ):
                 self._introduction = None  # "Bob wrote:" says nothing, and introduces nothing.
             elif _ASKS.search(sentence):
                 # The lines below a question that an e-mail quotes are not its answer.

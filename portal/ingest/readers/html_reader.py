@@ -98,6 +98,7 @@ _INLINE = frozenset({"b", "strong", "span", "font", "o:p", "-text", "-comment"})
 _MAX_INLINE = 8
 _NO_LINE = frozenset({"table", "li", "dd", "dt", "blockquote"})
 _NOTE = re.compile(r"(?:foot|end)note-|fn[-:]?\d")
+_NOTE_NUMBER = re.compile(r"[(\[]?(\d{1,3}|[*†‡])[)\]]?")
 _NUMBER = re.compile(r"\s*([+-]?[0-9]{1,6})(?![0-9])")
 _STYLE_OF_NUMBERS = re.compile(
     r"list-style(?:-type)?\s*:[^;]*?\b(lower|upper)-(alpha|latin|roman)", re.IGNORECASE
@@ -205,7 +206,7 @@ def _events(
         if node.is_text_node:
             yield "text", node.text_content or ""
         elif node.is_element_node and not _is_unseen(node, around, hidden):
-            if shown := _exponent(node) or _bullet(node):
+            if shown := _exponent(node) or _bullet(node) or _note_mark(node):
                 yield "text", shown
                 continue
             if node.tag == "img" and (key := key_of(node.attributes.get("src") or "")):
@@ -312,6 +313,18 @@ def _exponent(node: LexborNode) -> str | None:
         return None
     text = (child.text_content or "").strip()
     return text.translate(_SUPERSCRIPTS) if _EXPONENT.fullmatch(text) else None
+
+
+def _note_mark(node: LexborNode) -> str | None:
+    """Return the number of a link to a note in brackets, so that "June.1" does not read as such."""
+    if node.tag != "a" or "#" not in (node.attributes.get("href") or ""):
+        return None
+    number = _NOTE_NUMBER.fullmatch(node.text().strip())
+    around = node.parent, node.first_child
+    types = f"{node.attributes.get('role')} {node.attributes.get('epub:type')}"
+    if number and ("noteref" in types or any(one and one.tag == "sup" for one in around)):
+        return f"[{number[1]}]"
+    return None
 
 
 def _bullet(node: LexborNode) -> str | None:

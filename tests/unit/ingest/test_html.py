@@ -135,7 +135,7 @@ def test_formulas_and_powers_read_as_they_look(tmp_path: Path) -> None:
     formula = """10<sup>6</sup> m<sup>2</sup>, see<sup><a href="#n">1</a></sup>:
     <span><math><semantics><mi>E</mi><annotation>E</annotation></semantics></math></span>
     <span aria-hidden="true">E</span>"""
-    assert read(tmp_path, formula).text == "10⁶ m², see1: E"
+    assert read(tmp_path, formula).text == "10⁶ m², see[1]: E"
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,20 @@ A `vector<int>`.
     assert extracted.text.endswith("3\n\nA vector<int>.")
 
 
+@pytest.mark.parametrize(
+    "mark",
+    [
+        '<sup><a href="#n1">1</a></sup>',
+        '<a href="#n1"><sup>1</sup></a>',
+        '<a href="notes.xhtml#n1" epub:type="noteref">1</a>',
+        '<a href="#n1" role="doc-noteref">[1]</a>',
+    ],
+)
+def test_marks_of_notes_in_html_have_brackets(tmp_path: Path, mark: str) -> None:
+    extracted = read(tmp_path, f"<html><p>Born in June.{mark} The end.", MediaType.HTML)
+    assert extracted.text == "Born in June.[1] The end."
+
+
 def test_footnotes_in_markdown_are_kept(tmp_path: Path) -> None:
     extracted = read(
         tmp_path,

@@ -12,6 +12,7 @@ from portal.answering.quoting.extractive import ExtractiveChatModel
 from portal.answering.quoting.rendering import render
 from portal.answering.quoting.statements import statements
 from portal.domain.answering import ChatRequest, Turn
+from portal.domain.documents.structure import Block, BlockKind
 from tests.unit.answering.quoting.answers import OddsReader, Reader, ask, content_of, request
 from tests.unit.answering.sources import source
 
@@ -205,9 +206,10 @@ def test_rule_between_sections_is_no_heading_of_the_list_below():
 
 
 def test_line_that_only_introduces_is_not_a_statement():
-    text = "On Wed, 7 Jan at 10:00, Bob wrote:\n\nWe meet in room Kade."
-    found = [text[one.start : one.end] for one in statements(source(1, text))]
-    assert found == ["We meet in room Kade."]
+    for gap in ("\n\n", "\n"):
+        text = f"On Wed, 7 Jan at 10:00, Bob wrote:{gap}We meet in room Kade."
+        found = [text[one.start : one.end] for one in statements(source(1, text))]
+        assert found == ["We meet in room Kade."]
 
 
 def test_items_are_a_list_and_their_text_is_not_markup():
@@ -289,6 +291,38 @@ def test_question_that_names_a_row_in_another_language_gets_only_that_row():
     )
     assert "New York" in content
     assert "London" not in content
+
+
+def test_rows_without_a_shared_word_of_the_best_row_are_not_quoted():
+    text = (
+        "Level | Examples\nPublic | job offers\nSecret | new contracts\nStaff | lists\nTop | code"
+    )
+
+    class Reader:
+        def read_answers(self, question, statements, *_):
+            return np.array([3.0, 3.0, -9.0, -9.0])
+
+    asked = request("Who may see contracts?", [source(1, text)])
+    content, _ = content_of(ExtractiveChatModel(Reader()).stream(asked), asked.sources)
+    assert "| Secret |" in content
+    assert "| Public |" not in content
+
+
+def test_sentence_that_refers_to_a_table_is_quoted_with_it():
+    rows = "Service | Leave\n1 to 5 years | 10 days\nabove 5 years | 15 days"
+    for said, is_whole in (("as in the table below", True), ("as a table would show", False)):
+        leave = source(1, f"# Leave\n\nAnnual leave depends on service, {said}.\n\n{rows}")
+        content, _ = content_of(ask("What does annual leave depend on?", [leave]), [leave])
+        assert "depends on service" in content
+        assert ("| above 5 years | 15 days |" in content) is is_whole
+
+
+def test_footnote_is_not_below_the_last_heading():
+    text = "# Term\n\nThree years.\n\n1. Fees are due later on holidays."
+    note = Block(BlockKind.FOOTNOTE, text.index("1."), len(text))
+    *_, last = statements(source(1, text, blocks=(note,)))
+    assert text[last.start :] == "1. Fees are due later on holidays."
+    assert (last.context, last.heading) == ("", "")
 
 
 @pytest.mark.parametrize(

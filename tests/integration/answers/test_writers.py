@@ -210,7 +210,9 @@ def test_composer_and_answers_name_the_answering_model(
     first = answer(portal)
     address = f"/chat/{first.conversation_id}"
     assert f'data-testid="composer-writer">{QUOTES}' in get(client, portal, "/chat")
-    assert f'data-testid="answer-writer">{QUOTES}' in get(client, portal, address)
+    page = get(client, portal, address)
+    assert f'data-testid="answer-writer">{QUOTES}' in page
+    assert page.count('title="Connect a language model"') == 1
     connect(client, portal, endpoint)
     post(client, portal, "/writer", model="gemma3")
     page = get(client, portal, address)

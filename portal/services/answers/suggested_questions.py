@@ -49,7 +49,7 @@ _QUESTION = re.compile(
 )
 # "Other leave" only makes sense after the headings before it, and "For programs" is not a subject.
 _INCOMPLETE = re.compile(
-    r"(?:other|more|further|for|in|on|at|with|without|before|after|behind|if|to|from|by)\b|其[他它余]",
+    r"(?:other|more|further|for|in|on|at|with|without|before|during|after|behind|if|to|from|by)\b|其[他它余]",
     re.IGNORECASE,
 )
 _PUNCTUATION = re.compile(r"[^\w\s&'’、-]")

@@ -122,10 +122,12 @@ def _chosen(question: str, judged: Judged) -> list[Quotation]:
     if is_whole and not any(one.is_article for one in Asked.of(question).conditions):
         if below := _below(judged, _introducing(judged, best)):
             return _runs(judged, below[:_MAX_ITEMS])
-        return _runs(judged, group[:_MAX_ITEMS], statement.group_start)
+        steps = group[:_MAX_ITEMS]
+        return _runs(judged, [*steps, *_code_below(judged, steps[-1])], statement.group_start)
     # An item that introduces others says nothing alone.
     whole = {one for place in likely for one in (_below(judged, place) or (place,))}
-    return _runs(judged, sorted(whole)[:_MAX_ITEMS])
+    items = sorted(whole)[:_MAX_ITEMS]
+    return _runs(judged, [*items, *_code_below(judged, items[-1])])
 
 
 def _is_near(one: Candidate, best: Candidate) -> bool:
@@ -186,9 +188,11 @@ def _by_chance(judged: Judged) -> Callable[[int], float]:
     return lambda place: -judged.candidates[place].chance
 
 
-def _sentences(judged: Judged, best: int) -> list[int]:
+def _sentences(judged: Judged, best: int) -> Sequence[int]:
     candidates = judged.candidates
     alone = [place for place, one in enumerate(candidates) if one.statement.group is None]
+    if candidates[best].statement.is_code:
+        return _code_around(judged, best)
     context = candidates[best].statement.context
     evidence = candidates[best].evidence
     # If the heading is the question, rather than one sentence alike, all below it is the answer.
@@ -201,6 +205,26 @@ def _sentences(judged: Judged, best: int) -> list[int]:
     near.sort(key=_by_chance(judged))
     kept = _fitting(judged, near[:_MAX_SENTENCES])
     return [*kept, *chain.from_iterable(_table_below(judged, place) for place in kept)]
+
+
+def _code_around(judged: Judged, place: int) -> Sequence[int]:
+    """Return the lines of code that belong together, or one of them if they are long."""
+    candidates = judged.candidates
+    first, end = place, place + 1
+    while first and candidates[first - 1].statement.is_code and _join(candidates, first):
+        first -= 1
+    while end < len(candidates) and candidates[end].statement.is_code and _join(candidates, end):
+        end += 1
+    whole = range(first, end)
+    return whole if _length(judged, whole) <= _MAX_QUOTE_CHARACTERS else (place,)
+
+
+def _code_below(judged: Judged, place: int) -> Sequence[int]:
+    """Return the code that an item introduces: "Start the tunnel:"."""
+    candidates, item = judged.candidates, judged.candidates[place].statement
+    is_above = place + 1 < len(candidates) and candidates[place + 1].statement.is_code
+    text = judged.source.text[item.start : item.end]
+    return _code_around(judged, place + 1) if is_above and introduces(text) else ()
 
 
 def _table_below(judged: Judged, place: int) -> Sequence[int]:
@@ -291,4 +315,5 @@ def _join(candidates: Sequence[Candidate], place: int) -> bool:
     before, statement = candidates[place - 1].statement, candidates[place].statement
     # The contexts of items differ, because they name the items that these are nested in.
     is_item = statement.group is not None
-    return before.group == statement.group and (is_item or before.context == statement.context)
+    is_alike = before.group == statement.group and before.is_code == statement.is_code
+    return is_alike and (is_item or before.context == statement.context)

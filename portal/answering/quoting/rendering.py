@@ -15,7 +15,7 @@ _MARKUP = re.compile(r"[\\`*_\[\]<>|~&$]")
 _EMPTY_LINE = re.compile(r"\n[^\S\n]*\n")
 # The sign that begins a list item, in Markdown as in most texts.
 _ITEM = re.compile(r"\s*([-*+]|\d{1,9}[.)])\s+(?=\S)")
-_INDENT = "    "  # Nests below a sign of any length, "-" or "12.".
+_INDENT = "    "  # Nests below a sign of any length, "-" or "12.", and makes code of other lines.
 _OPENS_BLOCK = re.compile(r"\A(?:(?P<sign>[-+#=:])|(?P<number>\d{1,9})(?P<point>[.)])(?=\s|\Z))")
 
 
@@ -32,6 +32,11 @@ def render(quotation: Quotation) -> str:
             introduction = text[quotation.starts_at : statements[0].start]
             above += f"> {as_markdown(_EMPTY_LINE.split(introduction)[0])}\n"
         return above + _render_list(text, statements, above)
+    if statements[0].is_code:
+        code = without_markers_of_its_own(text[statements[0].start : statements[-1].end])
+        return (title and f"{title}>\n") + "\n".join(
+            f"> {_INDENT}{one}" for one in code.split("\n")
+        )
     pieces = [text[one.start : one.end] for one in statements]
     between = [text[one.end : two.start] for one, two in pairwise(statements)]
     gaps = ["\n>\n> " if _EMPTY_LINE.search(one) else " " * bool(one) for one in between]
@@ -40,8 +45,10 @@ def render(quotation: Quotation) -> str:
 
 
 def render_marker(quotation: Quotation, number: int) -> str:
-    """Return the marker that ends a block quotation; below a table, in its own paragraph."""
-    return f"\n>\n> [{number}]" if quotation.statements[0].cells else f" [{number}]"
+    """Return the marker that ends a block quotation; below a table or code, in its own
+    paragraph."""
+    first = quotation.statements[0]
+    return f"\n>\n> [{number}]" if first.cells or first.is_code else f" [{number}]"
 
 
 def _render_list(text: str, statements: Sequence[Statement], above: str) -> str:

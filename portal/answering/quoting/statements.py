@@ -91,6 +91,7 @@ class Statement:
     group_start: int | None = None
     depth: int = 0
     marked: frozenset[int] = frozenset()
+    is_code: bool = False
 
 
 _STROKES = re.compile(r"([-=_*~─━—])\1{3,}")  # A rule between sections.
@@ -212,6 +213,8 @@ class _Reader:
         if self._table_at(line) is not None:
             return "table"
         block = self._block_at(line)
+        if block is not None and block.kind is BlockKind.CODE:
+            return "text"
         if block is not None and block.kind in _KINDS:
             # In a list of questions and answers, an item is a question with its answer below.
             is_above_answer = line.start <= block.start and line.end < block.end
@@ -395,7 +398,10 @@ class _Reader:
                 if not sentence.startswith(_QUOTED):
                     self._heading, self._introduction = sentence, None
             else:
-                yield Statement(start, end, self._context(), heading=self._heading)
+                block = self._block_at(_Line(start, end, sentence))
+                is_code = block is not None and block.kind is BlockKind.CODE
+                context = self._context()
+                yield Statement(start, end, context, heading=self._heading, is_code=is_code)
                 if following == "table" and _NAMES_TABLE.search(sentence):
                     self._introduction = _Line(start, end, sentence)
 

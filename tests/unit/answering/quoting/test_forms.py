@@ -317,6 +317,19 @@ def test_sentence_that_refers_to_a_table_is_quoted_with_it():
         assert ("| above 5 years | 15 days |" in content) is is_whole
 
 
+def test_code_is_quoted_in_its_lines_below_the_step_that_introduces_it():
+    code = "wg-quick up *nord*\nping -c 3 10.20.0.1 [2]"
+    text = f"1. Install it.\n2. Start the tunnel:\n\n{code}\n\nIt uses port 51820."
+    start = text.index(code)
+    tunnel = source(1, text, blocks=(Block(BlockKind.CODE, start, start + len(code)),))
+    shown = ">     wg-quick up *nord*\n>     ping -c 3 10.20.0.1 (2)\n>\n> ["
+    content, _ = content_of(ask("How do I start the tunnel?", [tunnel]), [tunnel])
+    assert f"> 2. Start the tunnel: [1]\n\n{shown}" in content
+    content, _ = content_of(ask("ping?", [tunnel]), [tunnel])
+    assert f"{shown}1]" in content
+    assert "port" not in content
+
+
 def test_footnote_is_not_below_the_last_heading():
     text = "# Term\n\nThree years.\n\n1. Fees are due later on holidays."
     note = Block(BlockKind.FOOTNOTE, text.index("1."), len(text))

@@ -288,14 +288,17 @@ def _runs(judged: Judged, places: Sequence[int], starts_at: int | None = None) -
             runs[-1].append(place)
         else:
             runs.append([place])
+    headings = [_heading(judged, run[0]) for run in runs]
+    if starts_at is not None and headings:
+        headings[0] = ""
     return [
         Quotation(
             judged.source,
             tuple(judged.candidates[place].statement for place in run),
             starts_at=starts_at if not number else None,
-            title="" if starts_at is not None and not number else _heading(judged, run[0]),
+            title=heading if not number or heading != headings[number - 1] else "",
         )
-        for number, run in enumerate(runs)
+        for number, (run, heading) in enumerate(zip(runs, headings, strict=True))
     ]
 
 

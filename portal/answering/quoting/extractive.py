@@ -38,7 +38,12 @@ from portal.answering.quoting.rules.kinds import ANY_TEXT, Wanted, find_wanted
 from portal.answering.quoting.rules.synonyms import reworded
 from portal.answering.quoting.rules.years import with_years
 from portal.answering.quoting.statements import Statement
-from portal.answering.quoting.versions import alike_titles, below_title, newest_first
+from portal.answering.quoting.versions import (
+    alike_titles,
+    below_title,
+    newest_first,
+    titles_of_several,
+)
 from portal.domain.answering import (
     Abstained,
     ChatEvent,
@@ -129,8 +134,15 @@ class ExtractiveChatModel:
         yield TextDelta(wording.say("introduction", request))
         found_for = [each for part in parts for each in part.quotations]
         sources = [*request.sources, *(each.source for each in found_for)]
+        distinct = {render(one): one for one in reversed(found_for)}.values()
         quoter = _Quoter(
-            sources, alike_titles({render(one): one for one in reversed(found_for)}.values())
+            sources,
+            alike_titles(distinct).union(
+                *(
+                    titles_of_several(one for one in part.quotations if one in distinct)
+                    for part in parts
+                )
+            ),
         )
         for part in parts:
             if part.outcome is not Outcome.QUOTED and not self._is_covered(

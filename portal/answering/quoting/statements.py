@@ -62,7 +62,7 @@ _CHAPTER = re.compile(rf"(?:{_HAN_CHAPTER}|\d+(?:\.\d+)*[.、]?\s)")
 _DIGIT = re.compile(r"\d")
 _NUMBER = re.compile(r"\d+|[一二三四五六七八九十]+|[①-⑳]")
 _HAN = re.compile(f"[{HAN}]")
-_KINDS = {BlockKind.ITEM: "list", BlockKind.CAPTION: "heading"}
+_KINDS = {BlockKind.ITEM: "list", BlockKind.CAPTION: "heading", BlockKind.CODE: "text"}
 # A list item longer than this is quoted by its sentences.
 _MAX_ITEM_CHARACTERS = 300
 # "下表为每人每晚上限(元)" describes the table below; the header need not repeat it.
@@ -213,8 +213,6 @@ class _Reader:
         if self._table_at(line) is not None:
             return "table"
         block = self._block_at(line)
-        if block is not None and block.kind is BlockKind.CODE:
-            return "text"
         if block is not None and block.kind in _KINDS:
             # In a list of questions and answers, an item is a question with its answer below.
             is_above_answer = line.start <= block.start and line.end < block.end

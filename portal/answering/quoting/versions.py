@@ -33,6 +33,13 @@ def alike_titles(quotations: Iterable[Quotation]) -> set[str]:
     return {one for one in titles if names[_name(one)] > 1}
 
 
+def titles_of_several(quotations: Iterable[Quotation]) -> set[str]:
+    """Return the titles of the documents that answer the same question, if they are several: their
+    answers may differ."""
+    titles = {one.source.title for one in quotations}
+    return titles if len(titles) > 1 else set()
+
+
 def below_title(quotation: Quotation) -> Quotation:
     """Return a quotation with the title of its document before its heading."""
     titles = filter(None, (quotation.source.title, quotation.title))

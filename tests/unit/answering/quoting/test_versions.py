@@ -1,4 +1,4 @@
-"""Documents whose titles differ only in figures: which is quoted first, and how they are shown."""
+"""Several documents that answer: which is quoted first, and how they are told apart."""
 
 from __future__ import annotations
 
@@ -41,11 +41,13 @@ def test_newest_version_is_found_by_the_year_anywhere_in_the_title(older: str, n
     assert content.index("80元") < content.index("60元")
 
 
-def test_documents_with_other_names_are_quoted_by_likelihood_without_titles() -> None:
+def test_documents_with_other_names_are_quoted_by_likelihood_below_their_titles() -> None:
     other = source(2, "每天补助80元。", title="展会指南2026")
     content = answer("每天补助多少？", OLD, other)
     assert content.index("60元") < content.index("80元")
-    assert "**" not in content
+    assert "> **差旅制度2025**\n> 每天补助60元。" in content
+    assert "> **展会指南2026**\n> 每天补助80元。" in content
+    assert "**" not in answer("每天补助多少？", OLD)
 
 
 def test_question_about_last_year_is_answered_by_the_document_of_that_year() -> None:

@@ -220,7 +220,7 @@ class ExtractiveChatModel:
     ) -> bool:
         """Return whether a quotation for another part also answers this one, alone or together with
         the subject of the first part."""
-        for one in part.about[:1]:
+        for one in part.about[: part.holds]:
             if one.confidence >= _MIN_NEAR_CHANCE and _is_quoted(
                 quotations, one.source, one.start, one.end
             ):
@@ -273,7 +273,9 @@ class ExtractiveChatModel:
         near = [one for one in ranked if one.chance >= _MIN_NEAR_CHANCE or is_about(one)]
         about = tuple(_nearest(one) for one in near[:_MAX_ABOUT])
         is_on_topic = any(map(is_about, near)) or (about and related >= _MIN_ABOUT_BY_SEARCH)
-        return _Part(asked, Outcome.ON_TOPIC if is_on_topic else Outcome.NOTHING, about=about)
+        outcome = Outcome.ON_TOPIC if is_on_topic else Outcome.NOTHING
+        holds = bool(near) and near[0].best.evidence.holds > 0
+        return _Part(asked, outcome, about=about, holds=holds)
 
 
 def _most_likely(question: str, chosen: Sequence[Judged]) -> list[Judged]:

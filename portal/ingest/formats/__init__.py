@@ -33,7 +33,7 @@ class Format(NamedTuple):
 
 FORMATS: Mapping[MediaType, Format] = MappingProxyType(
     {
-        MediaType.PDF: Format(pdf.extract, reader_version=10),
+        MediaType.PDF: Format(pdf.extract, reader_version=11),
         MediaType.TEXT: Format(plain_text.extract, reader_version=8),
         MediaType.MARKDOWN: Format(markdown.extract, reader_version=9),
         MediaType.HTML: Format(html.extract, reader_version=9),

@@ -29,6 +29,7 @@ from portal.ingest.formats.pages.running_lines import without_running_lines
 from portal.ingest.formats.texts.readable_text import ReadableText, is_caption, one_line
 from portal.ingest.limits import ExtractionLimits, FileToRead
 from portal.ingest.reader_process import read_records
+from portal.text.characters.scripts import HAN
 
 EXTRACTOR = "pypdfium2"
 
@@ -38,6 +39,8 @@ _SYMBOLS = str.maketrans(dict.fromkeys("\uf0a7\uf0b7\uf0d8\uf06e\uf076\uf0fc", "
 _MAX_LABEL_LENGTH = 30
 _OPEN_LIMITS = ExtractionLimits(timeout_s=10)
 _SPACES = re.compile(r"[^\S\n]+")
+_ENDS_PARAGRAPH = re.compile(r"[.!?:;…。！？：；][”’」』）\"')\]]*\Z")
+_HAN_ON_BOTH_SIDES = re.compile(f"[{HAN}，、][{HAN}]")
 
 
 @dataclass(slots=True)
@@ -256,20 +259,34 @@ def _one_space(match: re.Match[str]) -> str:
 def join_pages(
     paragraphs_by_page: Sequence[Sequence[Paragraph]],
 ) -> tuple[str, list[tuple[int, int]]]:
-    """Return the whole text, and the range of each page in it (empty for a page without text)."""
+    """Return the whole text, and the range of each page in it (empty for a page without text). A
+    paragraph that goes on on the next page is not divided by an empty line."""
     parts: list[str] = []
     ranges = []
     length = 0
+    above: Paragraph | None = None
     for page in paragraphs_by_page:
         body = "\n\n".join(paragraph.text for paragraph in page)
-        if body and parts:
-            parts.append("\n\n")
-            length += 2
+        if body and above:
+            gap = "\n" if _goes_on(above, page[0]) else "\n\n"
+            parts.append(gap)
+            length += len(gap)
         ranges.append((length, length + len(body)))
         if body:
             parts.append(body)
             length += len(body)
+            above = page[-1]
     return "".join(parts), ranges
+
+
+def _goes_on(above: Paragraph, below: Paragraph) -> bool:
+    """Return whether the last paragraph of a page continues at the top of the next one."""
+    if above.rows or below.rows or below.is_item or _ENDS_PARAGRAPH.search(above.text):
+        return False
+    if below.text[0].islower():
+        return above.text[-1].isascii() or above.text[-1].islower()
+    is_long = above.line_count > 1 or above.text.endswith(("，", "、"))
+    return is_long and _HAN_ON_BOTH_SIDES.fullmatch(above.text[-1] + below.text[0]) is not None
 
 
 def _label(label: str, number: int) -> str | None:

@@ -7,9 +7,15 @@ from pathlib import Path
 import pytest
 
 from portal.domain.documents.structure import BlockKind
-from portal.ingest.formats.pages.page_layout import Line, join, paragraphs, words_of
+from portal.ingest.formats.pages.page_layout import (
+    Line,
+    Paragraph,
+    join,
+    paragraphs,
+    words_of,
+)
 from portal.ingest.formats.pages.pdf_headings import outlined_headings
-from portal.ingest.formats.pdf import page_lines
+from portal.ingest.formats.pdf import join_pages, page_lines
 from portal.text.layout.tables import table_rows
 from tests.factories.files import typeset
 from tests.unit.ingest.reading import read
@@ -164,3 +170,31 @@ def test_names_of_columns_side_by_side_are_not_headings(tmp_path: Path) -> None:
     ]  # fmt: skip
     extracted = read(typeset.write_pages(tmp_path / "a.pdf", [page]))
     assert [heading.title for heading in extracted.headings] == ["Results"]
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "gap"),
+    [
+        ("The thickeners react and", "must not be mixed.", "\n"),
+        ("The end.", "must not be mixed.", "\n\n"),
+        ("The parts are:", "mixed.", "\n\n"),
+        ("Report of May", "Lamps and oil", "\n\n"),
+        ("两种润滑脂，", "不得混用。", "\n"),
+        ("第三章", "混用", "\n\n"),
+        ("这里有两行", "混用", "\n"),
+    ],
+)
+def test_sentence_across_pages_is_not_divided(above: str, below: str, gap: str) -> None:
+    pages = [
+        [Paragraph("Title", 12, 1), Paragraph(above, 10, 2 if "行" in above else 1)],
+        [],
+        [Paragraph(below, 10, 1)],
+    ]
+    text, ranges = join_pages(pages)
+    assert text == f"Title\n\n{above}{gap}{below}"
+    assert [text[start:end] for start, end in ranges] == [f"Title\n\n{above}", "", below]
+
+
+def test_row_of_a_table_is_not_continued_by_a_paragraph() -> None:
+    table = Paragraph("Oil | 40", 10, 1, rows=(("Oil", "40"),))
+    assert join_pages([[table], [Paragraph("goes on", 10, 1)]])[0] == "Oil | 40\n\ngoes on"

@@ -107,7 +107,7 @@ TERMS = tuple(
         ),
         (
             r"访客|来宾|\b(?:visitor|guest)s?\b",
-            r"员工(?:专用|通道|网络)|\bfor (?:staff|employees)\b",
+            r"员工(?:专用|通道|网络|:)|\bfor (?:staff|employees)\b|\b(?:staff|employees):",
         ),
         (
             r"春节|除夕|\bspring festival\b|\b(?:chinese|lunar) new year\b",

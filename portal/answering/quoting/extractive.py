@@ -315,8 +315,8 @@ def _has_words(parts: Sequence[_Part], question: str) -> bool:
 
 
 def _hold(parts: Sequence[_Part]) -> bool:
-    """Return whether the likeliest statement of each part has the wanted kind of answer."""
-    return all(part.holds for part in parts)
+    """Return whether what is quoted for each part has the wanted kind of answer."""
+    return all(part.holds for part in parts if part.outcome is Outcome.QUOTED)
 
 
 def _has_all(part: str, text: str) -> bool:

@@ -114,6 +114,8 @@ def _begin(services: Services, user: User, target: _Target, question: str) -> An
         )
         with tracing.span("answer.retrieve"):
             retrieved = retrieve(services, asked)
+        if retrieved.reply is not None:
+            services = writers.without_model(services)
         answering = _store(services, asked, target, retrieved)
     except BaseException:
         slot.release()

@@ -30,6 +30,10 @@ _MAX_LISTED = 30
 _MAX_READ = 2000
 _MAX_OUTLINED = 40
 _MAX_READ_BY_MODEL = 60
+_BESIDE_MODEL = frozenset({
+    Intent.GREETING, Intent.THANKS, Intent.FAREWELL, Intent.LIST_DOCUMENTS, Intent.NOW,
+    Intent.ARITHMETIC,
+})  # fmt: skip
 
 # Words that ask for an outline.
 _REQUEST = """
@@ -118,6 +122,18 @@ def find_reply(
         rest = enabled_count - _MAX_LISTED
         return Reply(_list(head, titles, say("more", count=rest) if rest > 0 else ""))
     return _reply_about(session, message, understood, titles, say)
+
+
+def find_reply_beside_model(
+    session: Session, user: User, conversation_id: UUID, message: str, language: str,
+    *, scope: AskScope | None = None,
+) -> Reply | None:  # fmt: skip
+    """Return the portal's own reply to a message that a language model has no better answer to:
+    a greeting, a sum, a request for the list of documents. None for other messages."""
+    understood = replies.understand(message)
+    if understood is None or understood.intent not in _BESIDE_MODEL:
+        return None
+    return find_reply(session, user, conversation_id, message, language, scope=scope)
 
 
 def _reply_about(

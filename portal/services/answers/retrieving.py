@@ -126,7 +126,10 @@ def _retrieve_without_search(services: Services, asked: Asked) -> Retrieved | No
             chunks = replying.chunks_to_read(
                 session, asked.user, asked.conversation_id, asked.question, scope=asked.scope
             )
-            reply = Reply(outlined=chunks) if chunks else None
+            reply = Reply(outlined=chunks) if chunks else replying.find_reply_beside_model(
+                session, asked.user, asked.conversation_id, asked.question, asked.language,
+                scope=asked.scope,
+            )  # fmt: skip
     if reply is None:
         return None
     retrieved, _ = _search_and_read(services, asked, (), outlined=reply.outlined)

@@ -15,7 +15,6 @@ from typing import TypeVar
 
 import structlog
 
-from portal.answering.quoting.extractive import ExtractiveChatModel
 from portal.answering.writing import prompt
 from portal.answering.writing.prompt import Prompt
 from portal.domain.answering import (
@@ -43,6 +42,7 @@ from portal.domain.conversations import (
 from portal.errors import ChatUnavailable, DatabaseUnavailable, PortalError
 from portal.observability import tracing
 from portal.services import Services
+from portal.services.answers import writers
 from portal.services.answers.drafts import AnswerDraft
 from portal.services.answers.model_events import chat_events
 from portal.services.answers.retrieving import (
@@ -284,7 +284,7 @@ class AnswerStream(Iterator[AnswerEvent]):
         nothing to quote."""
         if self._services.chat.only_quotes:
             return
-        quoting = replace(self._services, chat=ExtractiveChatModel(self._services.embedder))
+        quoting = writers.without_model(self._services)
         # Rights may have changed if the model failed late.
         request = replace(request, sources=self._still_readable(request.sources))
         self._draft.note_read(quoting.chat, request, self._answering.retrieved.chunk_count)

@@ -15,6 +15,7 @@ from uuid import UUID
 from pydantic import SecretStr
 
 from portal.answering import create_chat_model
+from portal.answering.quoting.extractive import ExtractiveChatModel
 from portal.answering.writing import endpoints, prompt
 from portal.domain.answering import ChatModel, ChatRequest, Source, TextDelta, Turn
 from portal.domain.people import User, require_admin
@@ -105,6 +106,13 @@ def with_current(services: Services) -> Services:
     """Return the services with the model that writes the next answer, for the whole of that
     answer."""
     return replace(services, chat=current(services))
+
+
+def without_model(services: Services) -> Services:
+    """Return the services with an answer written from quotations and the portal's own replies."""
+    if services.chat.only_quotes:
+        return services
+    return replace(services, chat=ExtractiveChatModel(services.embedder))
 
 
 def show(services: Services, user: User) -> Overview:

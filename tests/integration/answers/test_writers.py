@@ -50,10 +50,10 @@ def connect(
     return page
 
 
-def answer(portal: Portal, services=None):
+def answer(portal: Portal, services=None, question=QUESTION):
     services = services or portal.services
     conversation = conversations.create(services, portal.admin)
-    return ask(services, portal.admin, conversation.id, QUESTION)
+    return ask(services, portal.admin, conversation.id, question)
 
 
 def test_models_of_an_endpoint_are_listed_with_its_key(
@@ -218,6 +218,30 @@ def test_composer_and_answers_name_the_answering_model(
     page = get(client, portal, address)
     assert 'data-testid="composer-writer">gemma3' in page
     assert f'data-testid="answer-writer">{QUOTES}' in page
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("hello", "Hello!"),
+        ("你好", "你好"),
+        ("谢谢！", "不客气"),
+        ("What documents are there?", "1 of 1 documents are in use"),
+        ("12 * 13", "156"),
+    ],
+)
+def test_message_that_asks_nothing_of_the_documents_is_not_sent_to_the_model(
+    client: FlaskClient, portal: Portal, endpoint: FakeChat, message: str, said: str
+) -> None:
+    portal.add(LEAVE)
+    connect(client, portal, endpoint)
+    post(client, portal, "/writer", model="gemma3")
+    written = answer(portal, question=message)
+    assert said in written.content
+    assert written.citations == ()
+    assert written.replay.chat_provider == "extractive"
+    assert endpoint.requests == []
+    assert answer(portal).replay.chat_model == "gemma3"
 
 
 def test_removed_endpoint_writes_no_more_answers(

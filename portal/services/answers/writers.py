@@ -83,14 +83,24 @@ class Overview:
     is_key_unreadable: bool
 
 
+# How long a test waits for the first word.
+_TRIAL_S = 15.0
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The result of asking an endpoint the sample question."""
+    """The result of asking an endpoint the sample question. An answer waits only `max_first_word_s`
+    for its first word."""
 
     model: str
     first_word_s: float
     total_s: float
     text: str
+    max_first_word_s: float
+
+    @property
+    def is_too_slow(self) -> bool:
+        return self.first_word_s > self.max_first_word_s
 
 
 def current(services: Services) -> ChatModel:
@@ -208,13 +218,16 @@ def follow_settings(services: Services, user: User) -> None:
 
 
 def try_out(services: Services, user: User, model: str, language: str) -> Trial:
-    """Ask a model of the endpoint the sample question. Administrators only. Raises InvalidInput,
+    """Ask a model of the endpoint the sample question, and wait longer for it than an answer does:
+    a local model may have to load first. Administrators only. Raises InvalidInput,
     ChatUnavailable."""
     require_admin(user)
     endpoint = _require_endpoint(services)
     endpoints.check_address(endpoint.api_base)
     name = _check_model(model)
-    chat = _build(services, Writer(_OPENAI, name, endpoint.api_base, endpoint.sealed_key))
+    writer = Writer(_OPENAI, name, endpoint.api_base, endpoint.sealed_key)
+    max_first_word_s = services.settings.chat.first_token_timeout_s
+    chat = _build(services, writer, first_token_timeout_s=max(max_first_word_s, _TRIAL_S))
     began = time.monotonic()
     first_word_s, text = 0.0, ""
     for event in chat.stream(_sample(language)):
@@ -225,7 +238,8 @@ def try_out(services: Services, user: User, model: str, language: str) -> Trial:
         raise ChatUnavailable("its endpoint wrote nothing")
     if key := _unseal(services, endpoint.sealed_key):
         text = text.replace(key, "…")
-    return Trial(name, first_word_s, time.monotonic() - began, text[:_MAX_TRIAL_CHARACTERS])
+    total_s, shown = time.monotonic() - began, text[:_MAX_TRIAL_CHARACTERS]
+    return Trial(name, first_word_s, total_s, shown, max_first_word_s)
 
 
 def list_uses(services: Services, user: User) -> tuple[Sequence[Use], Sequence[FailedAnswer]]:
@@ -250,7 +264,7 @@ def _label(writer: Writer | None) -> str | None:
     )
 
 
-def _build(services: Services, writer: Writer) -> ChatModel:
+def _build(services: Services, writer: Writer, **changes: float) -> ChatModel:
     key = _unseal(services, writer.sealed_key)
     settings = services.settings.chat.model_copy(
         update={
@@ -258,6 +272,7 @@ def _build(services: Services, writer: Writer) -> ChatModel:
             "model": writer.model,
             "api_base": writer.api_base,
             "api_key": SecretStr(key) if key else None,
+            **changes,
         }
     )
     return create_chat_model(settings, services.embedder)

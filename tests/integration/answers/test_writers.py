@@ -15,7 +15,7 @@ from portal.services.answers import conversations, writers
 from tests.conftest import Portal
 from tests.factories.answers import ask
 from tests.factories.cases import for_each
-from tests.factories.servers.chat import FakeChat, Hangup, Status, fake_chat
+from tests.factories.servers.chat import FakeChat, Hangup, Pause, Status, fake_chat
 
 PAGE = "/admin/answers"
 KEY = "sk-very-secret-0123456789"
@@ -176,8 +176,20 @@ def test_trial_shows_the_answer_and_the_time_to_its_first_word(
     status, page = post(client, portal, "/test", model="gemma3")
     assert status == 200
     assert "gemma3 answered. First token after 0" in page
+    assert "Answers wait" not in page
     assert "Fifteen days [1]." in page
     assert QUOTES in page  # Testing a model does not choose it.
+
+
+def test_trial_waits_for_a_model_that_is_too_slow_for_answers(make_services, endpoint) -> None:
+    portal = Portal.of(make_services(chat={"first_token_timeout_s": 0.1}))
+    client = portal.app().test_client()
+    connect(client, portal, endpoint)
+    endpoint.scripts[:] = [[Pause(0.3), "Fifteen days [1]."]]
+    status, page = post(client, portal, "/test", model="gemma3")
+    assert status == 200
+    assert "Answers wait 0.1 s for the first token" in page
+    assert "PORTAL_CHAT__FIRST_TOKEN_TIMEOUT_S" in page
 
 
 def test_trial_of_an_endpoint_that_fails_says_why(

@@ -58,7 +58,7 @@ ANSWERS = """
                OR a.retrieval ->> 'embedding_model' IS NOT NULL)
     ), flagged AS (
         SELECT *, status = 'abstained' AS unanswered,
-               status = 'unavailable' AND NOT quotes AS model_failed,
+               status = 'unavailable' AS model_failed,
                (status = 'done' OR quotes) AND COALESCE(is_low, false) AS low_confidence,
                COALESCE(feedback = 'not_useful', false) AS not_useful,
                is_stale AS stale

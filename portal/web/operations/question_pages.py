@@ -46,7 +46,7 @@ def show() -> str:
 
 @blueprint.post("/<uuid:message_id>/keep")
 def keep(message_id: UUID) -> Response:
-    gold = request.form.get("gold", "")
+    gold = "" if "absent" in request.form else request.form.get("gold", "")
     question_report.keep(*context.caller(), message_id, gold)
     return _done(gettext("Added to the evaluation set."))
 

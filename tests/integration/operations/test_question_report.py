@@ -199,9 +199,10 @@ def test_one_click_makes_an_entry_that_eval_reads(
     bad = answered(portal)
     judge(portal, bad)
     none = answered(portal, [Abstained("Nothing.")], "Who waters the plants?")
-    for message, gold in ((bad, "fifteen days， March, 1,280"), (none, "")):
+    gold = {"gold": "fifteen days， March, 1,280"}
+    for message, form in ((bad, gold), (none, gold | {"absent": "true"})):
         path = f"{PAGE}/{message.id}/keep"
-        answer = client.post(path, headers=portal.headers(), data={"gold": gold})
+        answer = client.post(path, headers=portal.headers(), data=form)
         assert answer.status_code == 303
     assert get(client, portal).count("In the evaluation set") == 2
     file = client.get(f"{PAGE}/evaluation-set.zip", headers=portal.headers())

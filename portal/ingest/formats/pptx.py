@@ -10,6 +10,7 @@ from portal.errors import N_
 from portal.ingest.formats.html import read_html
 from portal.ingest.limits import FileToRead
 from portal.ingest.reader_process import read_records
+from portal.text.characters.scripts import HAN_RUN
 
 EXTRACTOR = "python-pptx"
 
@@ -40,5 +41,9 @@ def extract(file: FileToRead) -> ExtractedText:
 
 def _page(title: str, html: str, notes: str) -> str:
     heading = f"<h1>{escape(title)}</h1>" if title.strip() else ""
-    lines = "".join(f"<p>{escape(line)}</p>" for line in notes.splitlines() if line.strip())
-    return f"<portal-section>{heading}{html}{lines}</portal-section>"
+    lines = [line for line in notes.splitlines() if line.strip()]
+    if lines:
+        # As PowerPoint labels them, in the language of the notes.
+        lines.insert(0, "备注：" if HAN_RUN.search(notes) else "Notes:")
+    shown = "".join(f"<p>{escape(line)}</p>" for line in lines)
+    return f"<portal-section>{heading}{html}{shown}</portal-section>"

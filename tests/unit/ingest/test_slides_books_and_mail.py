@@ -20,7 +20,7 @@ def test_slides_are_pages_under_their_titles(tmp_path: Path) -> None:
     assert type_of(path) is MediaType.PPTX
     extracted = read(path)
     assert extracted.text == (
-        "季度回顾\n\n- 营收增长 12%\n  - 亚太\n- 成本 <持平>\n\n先讲亚太。\n\n"
+        "季度回顾\n\n- 营收增长 12%\n  - 亚太\n- 成本 <持平>\n\n备注：\n\n先讲亚太。\n\n"
         "各区数字\n\n单位：万元\n\n地区 | 营收\n华东 | 120\n华南 | 95"
     )
     assert [extracted.text[page.start : page.end].split("\n")[0] for page in extracted.pages] == [

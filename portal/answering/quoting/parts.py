@@ -88,6 +88,8 @@ _IF_SO = re.compile(
     r"|(?:如果|要是)(?:没有|有|能|不能)|if (?:so|not|yes|no))[,，]?\s*",
     re.IGNORECASE,
 )
+# "1. 病假怎么请 2. 年终奖多少"
+_NUMBERED = re.compile(r"(?:\A|(?<=[\s,，;；?？。]))([1-3])[.、)）](?!\d)\s*")
 _MAX_PARTS = 3
 _MIN_PART_CHARACTERS = 2
 
@@ -104,8 +106,8 @@ def find_parts(question: str) -> tuple[str, ...]:
         return (f"{both[1]} {both[3]}", f"{both[2]} {both[3]}")
     if (each := _FOR_EACH.fullmatch(bare)) and not _COMPARES.search(bare):
         return (each[1] + each[3], each[1] + each[4])
-    if codes := _about_each_code(bare):
-        return codes
+    if several := _about_each_code(bare) or _numbered(bare):
+        return several
     parts: list[str] = []
     start = 0
     for gap in [*_BETWEEN_PARTS.finditer(bare), None]:
@@ -140,6 +142,19 @@ def _about_each_code(question: str) -> tuple[str, ...]:
     if any(_CODE.search(one) or _BETWEEN_PARTS.search(one) for one in (before, after)):
         return ()
     return tuple(f"{before}{code}{after}" for code in _CODE.findall(listed[0]))
+
+
+def _numbered(question: str) -> tuple[str, ...]:
+    """Return the questions of a numbered list; nothing for other questions."""
+    marks = list(_NUMBERED.finditer(question))
+    numbers = [int(one[1]) for one in marks]
+    if len(marks) < 2 or marks[0].start() or numbers != list(range(1, len(marks) + 1)):  # noqa: PLR2004
+        return ()
+    ends = [*(one.start() for one in marks[1:]), len(question)]
+    pieces = [
+        question[m.end() : end].strip(" ,，;；?？。.") for m, end in zip(marks, ends, strict=True)
+    ]
+    return tuple(pieces) if all(len(one) >= _MIN_PART_CHARACTERS for one in pieces) else ()
 
 
 def standalone_parts(question: str) -> tuple[tuple[str, str], ...]:

@@ -46,6 +46,9 @@ from portal.answering.quoting.parts import find_parts, standalone_parts
          ("max number of mice in one cage", "when are the dead ones collected")),
         ("Parking? Who do I ask?", ("Parking? Who do I ask?",)),
         ("hi, who drives and on which day do we go", ("who drives", "on which day do we go")),
+        ("1. 病假怎么请 2. 年终奖多少", ("病假怎么请", "年终奖多少")),
+        ("1) How long is leave? 2) Who approves it?", ("How long is leave", "Who approves it")),
+        ("What are 1. and 2. in the list?", ("What are 1. and 2. in the list?",)),
     ],
 )  # fmt: skip
 def test_parts_are_questions_of_their_own(question: str, parts: tuple[str, ...]) -> None:

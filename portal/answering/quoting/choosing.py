@@ -12,7 +12,12 @@ from portal.answering.quoting.judging.exclusions import is_mail_header
 from portal.answering.quoting.judging.judged import Candidate, Judged
 from portal.answering.quoting.judging.matching import shares_of_words
 from portal.answering.quoting.judging.wide_rows import with_answer_marked
-from portal.answering.quoting.questions import asks, asks_for_list, content_words, has_name
+from portal.answering.quoting.questions import (
+    asks,
+    asks_for_list,
+    content_words,
+    has_name,
+)
 from portal.answering.quoting.rules.groups.months import find_months, find_months_of_days
 from portal.answering.quoting.rules.groups.weekdays import find_weekdays
 from portal.answering.quoting.statements import Statement, introduces
@@ -22,6 +27,7 @@ from portal.text.terms.analyser import index_terms
 
 # Further statements are quoted when their chance is close to that of the best.
 _NEARLY, _ODDS = 0.6, 20
+_LIKELY = 0.5
 _MAX_SENTENCES = 2
 _MAX_SECTION_SENTENCES = 4
 _MAX_QUOTE_CHARACTERS = 480
@@ -99,6 +105,7 @@ def _chosen(question: str, judged: Judged) -> list[Quotation]:
         return _runs(judged, section)
     candidates = judged.candidates
     best = max(range(len(candidates)), key=lambda place: (candidates[place].chance, -place))
+    best = _step_above(question, judged, best)
     statement = candidates[best].statement
     if statement.group is None:
         return _runs(judged, _sentences(judged, best))
@@ -219,12 +226,29 @@ def _code_around(judged: Judged, place: int) -> Sequence[int]:
     return whole if _length(judged, whole) <= _MAX_QUOTE_CHARACTERS else (place,)
 
 
+def _step_above(question: str, judged: Judged, place: int) -> int:
+    """Return the step above code that introduces it, or that a question for steps asks for as well;
+    for other statements the place itself."""
+    candidates = judged.candidates
+    is_code = candidates[place].statement.is_code
+    above = _code_around(judged, place)[0] - 1 if is_code else -1
+    step = candidates[above].statement
+    if above < 0 or step.group is None or step.cells:
+        return place
+    text = judged.source.text[step.start : step.end]
+    is_meant = introduces(text) or asks_for_list(question, is_numbered=text[0].isdigit())
+    return above if is_meant else place
+
+
 def _code_below(judged: Judged, place: int) -> Sequence[int]:
-    """Return the code that an item introduces: "Start the tunnel:"."""
+    """Return the code below an item that introduces it ("Start the tunnel:"), or that is itself
+    likely to answer."""
     candidates, item = judged.candidates, judged.candidates[place].statement
-    is_above = place + 1 < len(candidates) and candidates[place + 1].statement.is_code
-    text = judged.source.text[item.start : item.end]
-    return _code_around(judged, place + 1) if is_above and introduces(text) else ()
+    below = candidates[place + 1] if place + 1 < len(candidates) else None
+    if below is None or not below.statement.is_code:
+        return ()
+    is_meant = introduces(judged.source.text[item.start : item.end]) or below.chance >= _LIKELY
+    return _code_around(judged, place + 1) if is_meant else ()
 
 
 def _table_below(judged: Judged, place: int) -> Sequence[int]:

@@ -326,7 +326,7 @@ def test_code_is_quoted_in_its_lines_below_the_step_that_introduces_it():
     content, _ = content_of(ask("How do I start the tunnel?", [tunnel]), [tunnel])
     assert f"> 2. Start the tunnel: [1]\n\n{shown}" in content
     content, _ = content_of(ask("ping?", [tunnel]), [tunnel])
-    assert f"{shown}1]" in content
+    assert f"> 2. Start the tunnel: [1]\n\n{shown}" in content
     assert "port" not in content
 
 

@@ -11,13 +11,9 @@ from portal.answering.quoting.asked import Asked
 from portal.answering.quoting.judging.exclusions import is_mail_header
 from portal.answering.quoting.judging.judged import Candidate, Judged
 from portal.answering.quoting.judging.matching import shares_of_words
+from portal.answering.quoting.judging.relevance import MIN_CHANCE
 from portal.answering.quoting.judging.wide_rows import with_answer_marked
-from portal.answering.quoting.questions import (
-    asks,
-    asks_for_list,
-    content_words,
-    has_name,
-)
+from portal.answering.quoting.questions import asks, asks_for_list, content_words, has_name
 from portal.answering.quoting.rules.groups.months import find_months, find_months_of_days
 from portal.answering.quoting.rules.groups.weekdays import find_weekdays
 from portal.answering.quoting.statements import Statement, introduces
@@ -27,7 +23,6 @@ from portal.text.terms.analyser import index_terms
 
 # Further statements are quoted when their chance is close to that of the best.
 _NEARLY, _ODDS = 0.6, 20
-_LIKELY = 0.5
 _MAX_SENTENCES = 2
 _MAX_SECTION_SENTENCES = 4
 _MAX_QUOTE_CHARACTERS = 480
@@ -197,9 +192,9 @@ def _by_chance(judged: Judged) -> Callable[[int], float]:
 
 def _sentences(judged: Judged, best: int) -> Sequence[int]:
     candidates = judged.candidates
-    alone = [place for place, one in enumerate(candidates) if one.statement.group is None]
     if candidates[best].statement.is_code:
         return _code_around(judged, best)
+    alone = [place for place, one in enumerate(candidates) if one.statement.group is None]
     context = candidates[best].statement.context
     evidence = candidates[best].evidence
     # If the heading is the question, rather than one sentence alike, all below it is the answer.
@@ -247,7 +242,7 @@ def _code_below(judged: Judged, place: int) -> Sequence[int]:
     below = candidates[place + 1] if place + 1 < len(candidates) else None
     if below is None or not below.statement.is_code:
         return ()
-    is_meant = introduces(judged.source.text[item.start : item.end]) or below.chance >= _LIKELY
+    is_meant = introduces(judged.source.text[item.start : item.end]) or below.chance >= MIN_CHANCE
     return _code_around(judged, place + 1) if is_meant else ()
 
 

@@ -283,6 +283,8 @@ def _goes_on(above: Paragraph, below: Paragraph) -> bool:
     """Return whether the last paragraph of a page continues at the top of the next one."""
     if above.rows or below.rows or below.is_item or _ENDS_PARAGRAPH.search(above.text):
         return False
+    if not (above.text and below.text):
+        return False
     if below.text[0].islower():
         return above.text[-1].isascii() or above.text[-1].islower()
     is_long = above.line_count > 1 or above.text.endswith(("，", "、"))

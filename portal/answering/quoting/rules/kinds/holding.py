@@ -248,10 +248,11 @@ _NAME = re.compile(
     r"(?:(?<=[\w,;:|] )|(?<=[：（、，。]))[A-Z][a-zà-ÿ’'-]+(?:[A-Z][a-zà-ÿ]+)*|\A[A-Z][\w’'-]+ [A-Z][\w’'-]+"
 )
 # "By IT", "IT resets", and IT alone in a cell; not "the IT policy".
+_SHORT_NAME = "(IT|QA|PR|SRE|L&D)"
 _DEPARTMENT = re.compile(
-    r"\b(?:by|from|with|to|via|[Aa]sk|[Cc]ontact|[Tt]ell|[Cc]all|[Ii]nform) (IT|QA|PR|SRE|L&D)\b"
-    r"|(?:\A|[.;|•-] )(IT|QA|PR|SRE|L&D)(?= (?:will|must|may|can|should|\w+s)\b)"
-    r"|[|:] (IT|QA|PR|SRE|L&D)(?=\s*(?:\Z|[|,;.]))"
+    rf"\b(?:by|from|with|to|via|[Aa]sk|[Cc]ontact|[Tt]ell|[Cc]all|[Ii]nform) {_SHORT_NAME}\b"
+    rf"|(?:\A|[.;|•-] ){_SHORT_NAME}(?= (?:will|must|may|can|should|\w+s)\b)"
+    rf"|[|:] {_SHORT_NAME}(?=\s*(?:\Z|[|,;.]))"
 )
 # A place stands after a word that says so, or alone in a cell or an item, or has two words.
 _NAME_OF_PLACE = re.compile(

@@ -9,7 +9,8 @@ from pathlib import Path
 from selectolax.lexbor import LexborHTMLParser
 
 _WORDS = re.compile(r"\w+")
-_ENDS_SENTENCE = re.compile(r"[。！？；….!?;][”’」』）》\"')\]*]*\s*\Z")
+# Also before the mark of a footnote.
+_ENDS_SENTENCE = re.compile(r"[。！？；….!?;][”’」』）》\"')\]*]*(?:\[\d{1,3}\])*\s*\Z")
 _OPENS_PIECE = re.compile(r"[|\t:：][\s*]*\Z")
 _LINE_MARKER = re.compile(r"(?:\s|[-*+•>#|]|\d+[.)]|\[[ xX]\]|\*\*)*")
 _CELL_BORDER = re.compile(r"\s*(?:\||\t)|\A\s*\Z")

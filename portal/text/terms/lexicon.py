@@ -1,4 +1,5 @@
-"""Translations of words between Chinese and English, from CC-CEDICT.
+"""Translations of words between Chinese and English, from CC-CEDICT and a glossary of
+the workplace.
 
 A word has a few senses in the other language, each one or several terms as the analyser writes
 them: 年假 is `annual leav`, "deposit" is 押金, 订金 and others. Single characters are left out,
@@ -22,6 +23,7 @@ from portal.text.terms import lexemes
 from portal.text.terms.analyser import index_terms
 from portal.text.terms.lexemes import stemmed
 from portal.text.terms.stopwords import STOP_WORDS
+from portal.text.terms.workplace import glossary
 
 # The terms of one translation; all of them together mean the word.
 Sense = tuple[str, ...]
@@ -176,11 +178,18 @@ def _read() -> _Lexicon:
             senses = dict.fromkeys([*known, *_senses(entry[3], is_name=is_name)])
             if senses:
                 english[word] = "/".join(senses)
+    _add_glossary(english)
     for word, joined in english.items():
         for sense in joined.split("/"):
             chinese[sense] = f"{chinese[sense]} {word}" if sense in chinese else word
     named = {name: frozenset(ones) for name, ones in cities.items() if name not in common}
     return _Lexicon(english, chinese, named)
+
+
+def _add_glossary(english: dict[str, str]) -> None:
+    for word, meaning in glossary():
+        known = english[word].split("/") if word in english else []
+        english[word] = "/".join(dict.fromkeys([*known, *_senses(meaning, is_name=False)]))
 
 
 def _city_names(said: str) -> list[str]:

@@ -105,6 +105,14 @@ def test_half_sentences_are_detected(quoted, is_cut):
     assert is_half(TEXT, start, start + len(quoted)) == is_cut
 
 
+def test_mark_of_a_footnote_ends_a_sentence():
+    text = "Passwords are changed.[1] Private software is banned.[2] See below."
+    quoted = "Private software is banned.[2]"
+    start = text.index(quoted)
+    assert not is_half(text, start, start + len(quoted))
+    assert is_half(text, start + 8, start + len(quoted))
+
+
 class Portal:
     """Quotes the given texts and records the questions asked."""
 

@@ -33,6 +33,11 @@ def share(query: str, text: str) -> float:
         ("annual leave", ("年", "假")),
         ("杭州", ("hangzhou",)),  # Not "…, capital of Zhejiang province".
         ("London", ("伦敦",)),
+        # Words of the workplace that the dictionary lacks.
+        ("门禁卡", ("badg",)),
+        ("工资", ("salari",)),
+        ("access card", ("门禁卡",)),
+        ("work from home", ("居家", "办公")),
     ],
 )
 def test_words_and_phrases_have_their_translations(query: str, sense: tuple[str, ...]) -> None:
@@ -76,7 +81,7 @@ def test_only_chinese_and_english_are_translated() -> None:
 def test_searches_that_begin_together_read_the_dictionary_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    entry = "年假 年假 [nian2 jia4] /annual leave/\n"
+    entry = "电池 电池 [dian4 chi2] /battery/\n"
     path = tmp_path / "data" / "cedict_1_0_ts_utf-8_mdbg.txt.gz"
     path.parent.mkdir()
     path.write_bytes(gzip.compress(entry.encode()))
@@ -92,6 +97,6 @@ def test_searches_that_begin_together_read_the_dictionary_once(
     monkeypatch.setattr(lexicon, "files", files)
     monkeypatch.setattr(lexicon, "_lexicons", {})
     with ThreadPoolExecutor(2) as threads:
-        found = list(threads.map(translations, [["年假"], ["年假"]]))
-    assert found == [[(("annual", "leav"),)]] * 2
+        found = list(threads.map(translations, [["电池"], ["电池"]]))
+    assert found == [[(("batteri",),)]] * 2
     assert len(opened) == 1

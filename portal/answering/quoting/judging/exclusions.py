@@ -28,6 +28,14 @@ _MAIL_HEADER = re.compile(
 # "To: Ann <ann@nord.example>" does not say who Ann is.
 _ADDRESSES = re.compile(r"(?:from|to|cc|发件人|收件人|抄送)[:：][^\n]*@", re.IGNORECASE)
 
+_ASSEMBLY_POINT = re.compile(
+    r"集合地?点|\b(?:assembly|muster(?:ing)?|evacuation) (?:point|area)\b", re.IGNORECASE
+)
+_ASKS_OF_EMERGENCY = re.compile(
+    r"集合|疏散|撤离|逃生|火|警报|紧急|应急|演习|地震|碰头"
+    r"|\b(?:assembl|muster|evacuat|gather|meet|fire|alarm|emergenc|drill|earthquake|escape|burn)"
+)
+
 
 def is_excluded(asked: Asked, context: str, text: str, *, is_foreign: bool) -> bool:
     """Return whether a statement below `context` is about something other than the question."""
@@ -41,8 +49,16 @@ def is_excluded(asked: Asked, context: str, text: str, *, is_foreign: bool) -> b
         or _is_below_another_date(asked.dates, context, text)
         or _is_of_another_event(asked, said, is_foreign=is_foreign)
         or (asked.asks_denied and not says_denied(fold(said).text))
+        or _is_of_assembly_point(asked, said)
         or (_is_of_mail(text) and not _ASKS_OF_MAIL.search(asked.folded))
     )
+
+
+def _is_of_assembly_point(asked: Asked, said: str) -> bool:
+    """Return whether a statement says where to gather in an emergency, and the question asks where
+    something else is: the car park in front of it is not where to park."""
+    is_asked = _ASKS_OF_EMERGENCY.search(asked.folded)
+    return asked.wanted is Wanted.PLACE and not is_asked and bool(_ASSEMBLY_POINT.search(said))
 
 
 def _is_of_mail(text: str) -> bool:

@@ -32,6 +32,7 @@ from portal.answering.quoting.rules.days import rows_of_other_days
 from portal.answering.quoting.rules.events import lacks_event
 from portal.answering.quoting.rules.groups.cities import rows_of_other_cities
 from portal.answering.quoting.rules.kinds import WITH_SIGNS, Wanted, can_hold
+from portal.answering.quoting.rules.parties import Parties, with_party
 from portal.answering.quoting.rules.ranges import has_figure, rows_in_range, with_figure
 from portal.answering.quoting.rules.synonyms import reworded
 from portal.answering.quoting.statements import Statement, statements
@@ -53,9 +54,10 @@ _WITHOUT_SIGNS = -2.0
 class ReadSource:
     """A source's statements, with the words that each shares with the question."""
 
-    def __init__(self, source: Source, asked: Asked, *, is_foreign: bool) -> None:
+    def __init__(self, source: Source, asked: Asked, parties: Parties, *, is_foreign: bool) -> None:
         self.source = source
         self._asked = asked
+        self._parties = parties
         self.is_foreign = is_foreign
         self.statements = statements(source)
         self._rows = [in_months(one, asked) for one in self.statements]
@@ -124,7 +126,7 @@ class ReadSource:
     def _count_synonyms(self, asked: Asked) -> None:
         """Count words of the question as matched where a statement has a synonym."""
         for place, text in enumerate(self.texts):
-            question = reworded(asked.question, text, self.contexts[place])
+            question = self.reworded(asked.question, place)
             if question == asked.question:
                 continue
             words = content_words(question)
@@ -134,6 +136,11 @@ class ReadSource:
             own, met = weighted_means(np.stack([here, met]), weights)
             self.own[place] = max(self.own[place], own)
             self.met[place] = max(self.met[place], met)
+
+    def reworded(self, question: str, place: int) -> str:
+        """Return a question in the words of a statement."""
+        text = self.texts[place]
+        return reworded(with_party(question, text, self._parties), text, self.contexts[place])
 
     def has_any(self, names: Sequence[str], place: int) -> bool:
         said = f"{self.source.title} {self.contexts[place]} {self.texts[place]}"

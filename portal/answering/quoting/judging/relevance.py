@@ -26,8 +26,8 @@ from portal.answering.quoting.rules.conditions import (
     without,
 )
 from portal.answering.quoting.rules.names import without_numbers_of_names
+from portal.answering.quoting.rules.parties import find_parties
 from portal.answering.quoting.rules.ranges import has_other_figure
-from portal.answering.quoting.rules.synonyms import reworded
 from portal.domain.answering import Source
 from portal.domain.embedding import StatementReader
 from portal.errors import EmbedderUnavailable, InvalidEmbedding
@@ -62,7 +62,11 @@ def judge(
         sources: Sequence[Source], *, beside: Sequence[ReadSource] = (), is_foreign: bool = False
     ) -> list[ReadSource]:
         chosen = [one for one in sources if _is_foreign(one, language) is is_foreign]
-        found = [ReadSource(one, asked, is_foreign=is_foreign) for one in chosen]
+        parties = find_parties(chosen)
+        found = [
+            ReadSource(one, asked, parties.get(one.document_id, {}), is_foreign=is_foreign)
+            for one in chosen
+        ]
         if is_foreign and asked.names:
             _keep_named(asked.names, found, beside)
         met_above = _apply(asked.conditions, found) if asked.conditions else ()
@@ -200,4 +204,4 @@ def _other_words(question: str, source: ReadSource, place: int) -> str:
     text = source.texts[place]
     other = without_numbers_of_names(question, text)
     other = with_numerals_of(other, f"{source.contexts[place]}\n{text}")
-    return other if source.is_foreign else reworded(other, text, source.contexts[place])
+    return other if source.is_foreign else source.reworded(other, place)

@@ -20,7 +20,10 @@ _EVENTS = tuple(
         r"\b(?:bought|purchased)\b|购[入买置]|买[的了入]",
         r"\binvent(?:s|ed|ors?|ions?)?\b|发明",
         r"\bdiscover(?:ed|y|er)|发现",
-        r"\b(?:wrote|written|writer|author)|\bdrafted|撰写|编写|起草|作者|写[了的下]|写[^一-龥]",
+        (  # "Minutes: Ann Lee"
+            r"\b(?:wrote|written|writer|author)|\bdrafted|\bminute(?:s:|[- ]taker)|记录人?:|整理人"
+            r"|撰写|编写|起草|作者|写[了的下]|写[^一-龥]"
+        ),
         r"\bdesigned|\bdesigner of\b|设计(?![部师团组软稿图文院费])",
         r"\bpainted|\bpainter|绘制|画[了的]",
         r"\bw[io]ns?\b|\bwinn|\bchampion|获胜|赢得|夺冠|冠军|获奖|荣获",

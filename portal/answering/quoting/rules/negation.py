@@ -37,8 +37,8 @@ _ASKS_DENIED = re.compile(
     r"(?:\b(?:cannot|not|never)\b|n't\b)"
 )
 _SAYS_DENIED = re.compile(
-    r"[不未没勿非禁拒忌避除仅只免]|无(?!理由|线)|分开|分别|隔离"
-    r"|separat\w*|\b(?:un\w+|ineligible|invalid|non|only|outside|ban(?:s|ned)?|avoid\w*|prohibit\w*)\b|"
+    r"[不未没勿非禁拒忌避除仅只免缺]|请假|无(?!理由|线)|分开|分别|隔离"
+    r"|separat\w*|\b(?:excused|absen\w+|apologies|missing)\b|\b(?:un\w+|ineligible|invalid|non|only|outside|ban(?:s|ned)?|avoid\w*|prohibit\w*)\b|"
     + _ENGLISH_EXCEPTIONS
 )
 

@@ -168,9 +168,12 @@ stands in, stand in, deputy, covers for, backup
 needles, blades, scalpels, sharps
 gym, fitness
 fridge, refrigerator
-absent, missing, not present
+absent, missing, not present, excused, apologies, not at the meeting, did not attend, didn't attend
 present, attendees, attended, came to the meeting, were at the meeting, was at the meeting
 """
+# 住宿标准是多少 asks what a statement with an amount says.
+_ASKS_LIMIT = re.compile(r"(标准|上限|限额)(?:是|为|有)?多少(?=\W*\Z)")
+_AMOUNT = re.compile(r"\d\s*[万千]?(?:元|块|英?镑|美?刀)|[$¥€£]\s*\d")
 _IS_HAN = re.compile(f"[{HAN}]")
 
 
@@ -203,8 +206,11 @@ def _asked(question: str) -> tuple[tuple[re.Pattern[str], _Group], ...]:
 
 def reworded(question: str, text: str, context: str = "") -> str:
     """Return a question in which words that the text does not have are replaced by synonyms that it
-    has, and a city by its tier; `context` is what the text is below."""
+    has, a city by its tier, and a limit by an amount; `context` is what the text is below."""
     question = with_tier(question, text, context)
+    limit = _ASKS_LIMIT.search(question)
+    if limit and limit[1] not in text and _AMOUNT.search(text):
+        question = _ASKS_LIMIT.sub("多少钱", question)
     for asked, group in _asked(question):
         if asked.search(text):
             continue

@@ -88,6 +88,20 @@ def test_name_that_begins_a_sentence_is_a_person():
 
 
 @pytest.mark.parametrize(
+    ("question", "said", "unsaid"),
+    [
+        ("Which port does the VPN use?", "Open UDP port 51820.", "Ping 10.20.0.1."),
+        ("VPN 用哪个端口？", "开放 51820 端口。", "ping 10.20.0.1"),
+        ("哪里可以停车？", "停车：地下车库 B2 有 6 个车位。", "停车须登记车牌。"),
+        ("Where can I charge my car?", "Cars may charge at spaces 45 and 46.", "Cars may charge."),
+    ],
+)
+def test_signs_of_ports_and_of_parking(question, said, unsaid):
+    wanted = find_wanted(question)
+    assert [can_hold(wanted, one, question) for one in (said, unsaid)] == [True, False]
+
+
+@pytest.mark.parametrize(
     ("question", "by_department", "unsaid"),
     [
         ("Who pays?", "Finance pays every Wednesday.", "Receipts are paid every Wednesday."),

@@ -162,7 +162,8 @@ _ASKED = (
         Wanted.CODE,
         any_of(
             r"(?:密码|口令|编号|型号|版本号?|代码|代号|序列号|工号|账号)(?:是|叫|为|用)?(?:的是)?(?:什么(?!时|情况|原因|人|地方)|多少|哪个|几)",
-            r"(?:什么|哪个|哪种|哪款)(?:型号|版本|编号)",
+            r"(?:什么|哪个|哪种|哪款|哪些)(?:型号|版本|编号|端口)|端口号?(?:是|为)?(?:什么|多少|哪个|几)",
+            r"\b(?:what|which) (?:\w+ )?port\b(?! of )",
             rf"(?:what|which)(?: is| are|'s)?(?: the| our)?(?: \w+){{0,2}} (?:password|passcode|pin|serial number|version|model)\b{_NOT_BEFORE_A_NOUN}",
             r"what(?: is|'s) the code\b",
         ),

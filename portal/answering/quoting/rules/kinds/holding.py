@@ -144,11 +144,11 @@ _HELD = {
     Wanted.PLACE: any_of(
         rf"(?<![由对关用低高等大小不少多])于(?=[{HAN}])|来自|前往|[放存设停寄交摆挂锁装](?:在|到|进|入)(?!周|星期|[上下每]|\d+[月日点])[{HAN}a-z\d]{{2,9}}|[交寄送提]到[{HAN}a-z\d]{{2,9}}|[在于到至往送去](?!\d+[年月日天个])[^,。;]{{0,11}}?(?:[室楼层厅区柜处馆店站库房台门院页栏]|公司|中心|系统|平台|总部|学校|校区|[广操球]场|公园)|\d号?(?:会议|办公)?[室厅]|在[{HAN}]{{2,4}}(?:开会|出差|培训|举[行办]|召开|集合|办公|考试)"
         rf"|(?:地点|地址|位置|场地)[:是在为]|(?:\d|{HAN_NUMERAL})号?[楼层]"
-        r"|https?:|@|[省市县镇村路街巷港岛园厦](?:[^一-龥]|$)|大厦|网站|处领取|(?:冰[箱柜]|抽屉|货架|仓库|机房|[柜箱袋]子?|信封)(?:[里内中上下旁]|[^一-龥]|$)",
+        r"|https?:|@|地下[车室一二三\d]|[车水书]库|[省市县镇村路街巷港岛园厦](?:[^一-龥]|$)|大厦|网站|处领取|(?:冰[箱柜]|抽屉|货架|仓库|机房|[柜箱袋]子?|信封)(?:[里内中上下旁]|[^一-龥]|$)",
         r"\b(?:via|behind|opposite|near|next to|inside|outside)\b"
         rf"|\b(?:in|at|on|from|to|into|onto|above|below|under) (?:the |our |your |an? )?(?:[\w-]+ ){{0,2}}(?:{_ROOM}|{_OTHER_PLACE})",
         r"(?:[放存交送移传寄退][在到进入至]?|转接?[到至])[^,。;]{0,8}?(?:[室库区柜架箱桶台处厅]|服务器|平台|系统|手机|网盘)|会议室|公众号|小程序|自助机",
-        r"\b(?:floor|building|room|street|road|avenue)\b|\b(?:place|location|venue|address|where):",
+        r"\b(?:floor|building|room|street|road|avenue)\b|\bspaces? \d|\b(?:place|location|venue|address|where):",
         r"\b(?:on|at|in|under|below|inside|behind) (?:the |its )?(?:\w+ ){0,2}(?:edge|side|back|front|bottom|top|door|lid|cover"
         r"|panel|wall|shelf|counter|corner|middle|levels?|bag|box)\b",
         r"\bat the (?!end|latest|earliest|time|same|moment|beginning|start|most|least|request|rate|price|weekend)",
@@ -231,6 +231,12 @@ _NARROWER = {
                 rf"{NUMERAL} ?(?:[公千厘毫]?米|公里|海里|里|[ckm]?m\b|(?:kilo|centi|milli)?met(?:er|re)s?\b|miles?\b|yards?\b|feet\b|inches\b)"
                 rf"|{NUMERAL} ?(?:minutes|mins|分钟)"
             ),
+        ),
+    ),
+    Wanted.CODE: (
+        (
+            re.compile(r"端口|\bport\b"),
+            any_of(r"(?:端口|\bports?)[^.;。；]{0,16}\d{2,5}|\d{2,5} ?(?:号?端口|ports?\b|/? ?(?:tcp|udp))"),
         ),
     ),
     Wanted.CONTACT: (

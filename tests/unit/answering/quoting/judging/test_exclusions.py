@@ -63,6 +63,31 @@ def test_hours_of_another_day_do_not_answer(text, question, language, answer):
 
 
 @pytest.mark.parametrize(
+    ("question", "is_answered"),
+    [
+        ("哪里可以停车？", False),
+        ("着火了在哪里集合？", True),
+        ("Where is the car park?", False),
+        ("Where do we gather after an alarm?", True),
+    ],
+)
+def test_assembly_point_answers_only_questions_about_emergencies(question, is_answered):
+    language = "en" if question.isascii() else "zh"
+    text = {"zh": "集合地点是北门外的停车场。", "en": "The assembly point is in the car park."}[
+        language
+    ]
+    assert is_quoted(OddsReader({text: 4.0}), request(question, [source(1, text)], language)) is (
+        is_answered
+    )
+
+
+def test_who_was_excused_was_not_at_the_meeting():
+    text = "Excused: Wang Wei"
+    asked = request("Who was not at the meeting?", [source(1, text)])
+    assert is_quoted(OddsReader({text: 4.0}), asked)
+
+
+@pytest.mark.parametrize(
     ("question", "is_quoted_as_well"),
     [
         ("What can't be returned?", False),

@@ -28,6 +28,8 @@ def test_statement_of_another_event_lacks_the_one_asked_for(question: str, state
         ("where was tesla born?", "tesla, born in smiljan, moved to new york."),
         ("特斯拉是在哪里出生的？", "nikola tesla was born in smiljan."),
         ("who wrote the security policy?", "written by the security team."),
+        ("who wrote the minutes?", "minutes: chen jing"),
+        ("会议记录是谁写的？", "记录:王敏(行政)"),
         ("公司是什么时候创立的？", "公司成立于 2015 年。"),
         ("who buys the coffee?", "coffee is ordered by mia."),
         ("打印机是哪年买的？", "printer; bought: may 2024"),

@@ -32,7 +32,11 @@ from tests.unit.answering.sources import source
             "Book up to ten days in advance.",
             "How far in advance can I book?",
         ),
+        ("Who was not at the meeting?", "Excused: Wang Wei", "Who was excused?"),
+        ("餐补标准是多少？", "餐补: 120 元/天", "餐补多少钱？"),
         # The text has the question's own word, or none that means the same.
+        ("餐补标准是多少？", "餐补标准: 120 元/天", "餐补标准是多少？"),
+        ("身高标准是多少？", "身高不低于 1.2 米", "身高标准是多少？"),
         ("房东叫什么？", "房东和出租方是陈明。", "房东叫什么？"),
         ("How much is a taxi?", "Scabs heal.", "How much is a taxi?"),
     ],

@@ -26,11 +26,18 @@ HELD_OUT = tuple(sorted(MESSAGES.glob("held-out-*.jsonl")))
 # Titles and headings are typed to search for them.
 _QUESTIONS = "title", "heading", "asked", "asked_across", "near", "near_across"
 _QUESTIONS_TAKEN = 40_000
-# What users typed and was got wrong weighs more.
+# What users typed and was got wrong weighs more, and so do the few remarks on an answer.
 _REPEATED = 5
+_REPEATED_SETS = "portal.jsonl", "remarks.jsonl"
 _STEPS, _RIDGE = 60, 1e-6
 # Requests that mean the same whatever the document is called, or the words to translate are.
 _REQUESTS = {
+    Intent.QUESTION: (
+        "tell me more about {}", "more about {} please", "explain {}", "what else does {} say?",
+        "give me an example of {}", "what do you mean by {}?", "is it true that {}?",
+        "are you sure about {}?", "详细说说{}", "具体说说{}", "解释一下{}", "多说说{}",
+        "{}是什么意思", "举个{}的例子", "{}还有什么", "{}确定吗", "{}的依据是什么",
+    ),
     Intent.OUTLINE: (
         "summarize {}", "Summarise the {}", "can you summarize {}?", "outline {}", "summary of {}",
         "give me the main points of {}", "what are the key points of {}?", "tl;dr {}",
@@ -59,7 +66,10 @@ _AFTER = (
     " please", ", thanks", " thank you!", " pls", " for me?", " asap",
     "，谢谢", "，麻烦了", "呀", "吧", "？谢谢！", "，急",
 )  # fmt: skip
-_CHANGED_BY_NOTHING = {Intent.QUESTION, Intent.OUTLINE, Intent.WRITING, Intent.LIST_DOCUMENTS}
+_CHANGED_BY_NOTHING = {
+    Intent.QUESTION, Intent.OUTLINE, Intent.WRITING, Intent.LIST_DOCUMENTS, Intent.MORE,
+    Intent.DOUBT,
+}  # fmt: skip
 Sample = tuple[str, Intent]
 
 
@@ -67,7 +77,7 @@ def samples() -> list[Sample]:
     """Return the messages to train on, in the same order each time. Raises BadSet."""
     trained_on = sorted(set(MESSAGES.glob("*.jsonl")) - set(HELD_OUT))
     found = [sample for path in trained_on for sample in read(path)]
-    found += _REPEATED * read(MESSAGES / "portal.jsonl")
+    found += _REPEATED * [one for name in _REPEATED_SETS for one in read(MESSAGES / name)]
     found += [with_courtesy(sample) for sample in found if sample[1] in _CHANGED_BY_NOTHING]
     found += _requests(sorted(set(_texts("title", "heading"))))
     others = sorted(set(_texts(*_QUESTIONS)))

@@ -40,6 +40,8 @@ class Intent(StrEnum):
     OUTLINE = "outline"
     COMPARISON = "comparison"
     WRITING = "writing"
+    MORE = "more"
+    DOUBT = "doubt"
     NOW = "now"
     ARITHMETIC = "arithmetic"
 

@@ -56,6 +56,12 @@ _REPLIES = {
         "sources, and say so when the documents do not answer, in Chinese and English. You can "
         "also ask “What documents are there?”, or have me “summarise” a document: I list its outline.",
     },
+    Intent.DOUBT: {
+        "zh": "我引用的都是文档原文，一字未改。点开引文标记，就能在文档中核对。"
+        "如果文档已过时，或者引用得不对，请在回答下方反馈。",
+        "en": "I quote documents word for word. Open a citation's marker to check it in its "
+        "document. If that is outdated, or does not answer you, say so below the answer.",
+    },
     Intent.NOW: {
         "zh": "我只根据文档回答，不知道现在的时间、日期和天气。",
         "en": "I answer from the documents alone, and do not know the time, the date or the weather.",

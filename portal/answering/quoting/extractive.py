@@ -102,6 +102,8 @@ class ExtractiveChatModel:
         """Yield an introduction and one delta per quotation; or Abstained."""
         if request.is_outline and request.sources:
             yield from self._outline(request)
+        elif request.is_passage:
+            yield from self._passages(request)
         elif request.reply is not None:
             yield Abstained(request.reply, Outcome.REPLY)
         else:
@@ -113,6 +115,15 @@ class ExtractiveChatModel:
         yield TextDelta(f"{introduction}\n\n")
         yield from _Quoter(request.sources).quote(outlines.outline(request.sources))
         yield Abstained(f"\n\n{request.reply}" if request.reply else "", Outcome.REPLY)
+
+    def _passages(self, request: ChatRequest) -> Iterator[ChatEvent]:
+        if not request.sources:
+            # They were switched off or deleted a moment ago.
+            yield Abstained(wording.say("nothing", request), Outcome.NOTHING)
+            return
+        yield TextDelta(f"{wording.say('passage', request)}\n\n")
+        yield from _Quoter(request.sources).quote(outlines.passages(request.sources))
+        yield Abstained("", Outcome.REPLY)
 
     def _answer(self, request: ChatRequest) -> Iterator[ChatEvent]:
         if request.search_across is not None:

@@ -1,14 +1,16 @@
-"""A document's outline: each section with its first sentence."""
+"""Documents without a question: the first sentence of each section, or whole passages."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 
 from portal.answering.quoting.choosing import Quotation
 from portal.answering.quoting.statements import Statement, statements
 from portal.domain.answering import Source
 
 _MAX_SECTIONS = 20
+_MAX_STATEMENTS = 60
 _MAX_CHARACTERS = 400
 
 
@@ -16,6 +18,19 @@ def outline(sources: Sequence[Source]) -> list[Quotation]:
     """Return the first statement below each heading, in order; for a table or list, its first row
     or item."""
     return _sections(sources)[:_MAX_SECTIONS]
+
+
+def passages(sources: Sequence[Source]) -> list[Quotation]:
+    """Return all statements of the sources, in order; adjacent ones below the same heading and in
+    the same list or table are one quotation."""
+    found: list[Quotation] = []
+    for source in sources:
+        above = ""
+        for (heading, _), run in groupby(statements(source), lambda one: (one.heading, one.group)):
+            shown = heading or source.heading or source.title
+            found.append(Quotation(source, tuple(run), title=shown if shown != above else ""))
+            above = shown
+    return found[:_MAX_STATEMENTS]
 
 
 def outlined_count(sources: Sequence[Source]) -> int:

@@ -15,6 +15,10 @@ _WORDS = {
         "en": "Summarising takes a language model. This is the outline of “{title}”, with the "
         "first sentence of each section, word for word:",
     },
+    "passage": {
+        "zh": "上面引用的原文所在的段落：",
+        "en": "The passages that the last answer quotes from, word for word:",
+    },
     "on_topic": {
         "zh": "文档提到了这个话题，但没有写明所问的内容。",
         "en": "The documents mention this, but do not say what you asked.",

@@ -65,6 +65,11 @@ _WORDS = {
         "en": "Nothing that this question is about is switched on in this conversation. Switch it "
         "on, or ask about something else.",
     },
+    "no_more": {
+        "zh": "上一条回答没有引用原文，所以没有更多内容可以显示。请提出具体问题。",
+        "en": "The last answer quotes nothing, so there is no more to show. Ask a specific "
+        "question.",
+    },
     "which": {
         "zh": "概括需要语言模型，而本站目前只引用原文。我可以列出文档的提纲：请写出文档标题，"
         "例如“总结《{title}》”。",
@@ -86,17 +91,20 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply to a message; `outlined` are the chunks of a document to outline above it."""
+    """A reply to a message; `outlined` are the chunks of a document to outline above it, or with
+    `is_passage` those to quote as a whole."""
 
     text: str | None = None
     outlined: Sequence[UUID] = ()
+    is_passage: bool = False
 
 
 def find_reply(
     session: Session, user: User, conversation_id: UUID | None, message: str, language: str,
-    *, scope: AskScope | None = None,
+    *, scope: AskScope | None = None, before: int | None = None,
 ) -> Reply | None:  # fmt: skip
-    """Return the portal's own reply to a message; None for a question that documents can answer."""
+    """Return the portal's own reply to a message; None for a question that documents can answer.
+    `before` is the message's position, if it is in the conversation already."""
     understood = replies.understand(message)
 
     def say(name: str, **values: object) -> str:
@@ -113,6 +121,13 @@ def find_reply(
         return Reply(say("none" if not sees_any else "scope_off" if is_scoped else "all_off"))
     if understood is None:
         return None
+    if understood.intent is Intent.MORE:
+        cited = (
+            source_store.last_cited_chunks(session, conversation_id, before=before)
+            if conversation_id
+            else ()
+        )
+        return Reply(None if cited else say("no_more"), cited, is_passage=bool(cited))
     titles = _titles(session, user, conversation_id, scope)
     if understood.intent is Intent.LIST_DOCUMENTS:
         enabled_count, total_count = switch_store.count_enabled(

@@ -127,6 +127,32 @@ def first_chunks(session: Session, document_id: UUID, *, limit: int) -> tuple[UU
     return tuple(rows.scalars())
 
 
+_LAST_CITED = text(
+    """
+    SELECT DISTINCT ON (c.document_id, c.chunk_index) c.id
+    FROM citations
+    JOIN document_chunks c ON c.id = citations.chunk_id
+    JOIN documents d ON d.current_job_id = c.job_id
+    WHERE citations.was_cited AND citations.message_id = (
+        SELECT m.id FROM messages m
+        WHERE m.conversation_id = :conversation_id AND m.superseded_at IS NULL
+          AND m.role = 'assistant' AND (CAST(:before AS bigint) IS NULL OR m.position < :before)
+        ORDER BY m.position DESC LIMIT 1
+    )
+    ORDER BY c.document_id, c.chunk_index
+    """
+)
+
+
+def last_cited_chunks(
+    session: Session, conversation_id: UUID, *, before: int | None
+) -> tuple[UUID, ...]:
+    """Return the chunks that the last answer before a position cites, if they are still current.
+    `read_sources` leaves out those that a user may not read."""
+    values = {"conversation_id": conversation_id, "before": before}
+    return tuple(session.execute(_LAST_CITED, values).scalars())
+
+
 _COUNT_CHUNKS = text(
     """
     SELECT count(*) FROM document_chunks c JOIN documents d ON d.current_job_id = c.job_id

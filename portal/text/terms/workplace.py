@@ -169,6 +169,60 @@ _GLOSSARY = """
 访客 来宾: visitor, guest
 礼品 礼物: gift
 宠物: pet
+狗: dog
+猫: cat
+车: car
+药 药品: medicine, medication, drug
+税: tax
+开门 营业: open, opening
+关门 打烊 闭馆 不开门: close, closed
+入住: check in
+退房: check out
+预订 预约: book, booking, reserve, reservation, appointment
+改签 改期: rebook, reschedule, change date
+退票: refund, ticket refund
+佣金 抽成: commission
+收费: charge, fee
+免费: free, free of charge
+上限 限额: limit, cap, maximum
+会议记录: minutes
+制度 规定 规章: policy, rules, regulations
+流程 步骤: process, procedure, steps
+有效期: valid, validity
+生效: effective, take effect, come into force
+领取: collect, pick up
+借用 借: borrow, loan
+归还 还: return, give back, hand in
+集合: gather, meet, assemble
+报警: alarm, call police
+推迟 延期: postpone, delay
+提前: early, in advance, ahead, beforehand
+增长: growth, increase, rise
+销售额: sales
+营收 收入: revenue, turnover
+退货率: return rate
+法务: legal, legal department
+外包: contractor, outsourced
+小组 团队: team, group
+教练: coach, instructor, trainer
+导师: supervisor, adviser, mentor
+投稿: submission, submit
+家属: family, relatives
+素食: vegetarian, vegan
+颜色: colour, color
+批次: batch, lot
+充电: charge, charging
+电源: power, power supply
+水电费: utilities, utility bill
+垃圾: rubbish, waste, trash
+电梯: lift, elevator
+冰箱: fridge, refrigerator
+硬盘: disk, hard drive
+耳机: headset, headphones
+复印: copy, photocopy
+视频会议: video call, video conference
+日报 周报 月报: report
+母婴室: nursing room, baby room
 吸烟 抽烟: smoke, smoking
 """
 

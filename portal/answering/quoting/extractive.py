@@ -13,6 +13,7 @@ from functools import cache
 from itertools import chain, groupby
 
 from portal.answering.follow_up import asked_alone
+from portal.answering.people import with_name
 from portal.answering.quoting import outlines, wording
 from portal.answering.quoting.choosing import Quotation, choose, section_of
 from portal.answering.quoting.judging.judged import Judged
@@ -196,8 +197,11 @@ class ExtractiveChatModel:
             before = [each for part in parts for each in part.quotations]
             if before and self._is_said(asked, question, before, request):
                 parts.append(_Part(asked, Outcome.QUOTED))
-            else:
-                parts.append(self._part(asked, searched, request))
+                continue
+            # "…, and what is her extension?"
+            named = with_name(asked, question, "\n\n".join(map(render, before)))
+            question_alone = searched if named == asked else as_question(named)
+            parts.append(self._part(asked, question_alone, request))
         return parts
 
     def _is_said(

@@ -263,3 +263,26 @@ def test_place_of_another_event_is_not_an_answer(portal: Portal) -> None:
     assert excerpts(answer_to(portal, "特斯拉是在哪里出生的？")) == []
     [died] = excerpts(answer_to(portal, "Where did Tesla die?"))
     assert "died in New York" in died
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who is the office manager, and what is her phone number?",
+        "行政是谁，她的电话是多少？",
+    ],
+)
+def test_pronoun_in_a_further_part_stands_for_the_person_of_the_first(
+    portal: Portal, question: str
+) -> None:
+    portal.add(
+        "# 紧急联系人 / Emergency contacts\n\n| 事项 | 联系人 | 电话 |\n|---|---|---|\n"
+        "| 火警 | 消防 | 119 |\n| 物业 / Building management | 吴师傅 Mr Wu | 021-6350-1188 |\n"
+        "| 行政 / Office manager | 王敏 Wang Min | 139-1700-2031 |\n"
+        "| 急救员 / First aider | 孙丽 Sun Li | 136-0178-4420 |\n",
+        name="contacts.md",
+    )
+    answer = answer_to(portal, question).content
+    assert "139-1700-2031" in answer
+    assert "136-0178-4420" not in answer
+    assert "119" not in answer

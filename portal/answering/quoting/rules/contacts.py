@@ -17,7 +17,8 @@ _CONTACT = "(?:phone|telephone|mobile|cell|e-?mail|extension)(?: (?:number|addre
 _HAN_CONTACT = "(?:手[机機]|电话|電話|分[机機]|座[机機]|[邮郵]箱|微信)"
 _LATIN_NAME = r"[A-Z][\w-]+(?: [A-Z][\w-]+)*"
 _WHOSE_CONTACT = re.compile(
-    rf"({_LATIN_NAME})['’]s? (?i:{_CONTACT})\b|\b(?i:{_CONTACT}) (?:of|for) ({_LATIN_NAME})"
+    rf"({_LATIN_NAME}|[{HAN}]{{2,4}})['’]s? (?i:{_CONTACT})\b"
+    rf"|\b(?i:{_CONTACT}) (?:of|for) ({_LATIN_NAME})"
     rf"|({_LATIN_NAME}|[{HAN}]{{2,4}})\s?的\s?{_HAN_CONTACT}"
 )
 _KIND = re.compile(rf"\b{_CONTACT}\b|{_HAN_CONTACT}号?码?", re.IGNORECASE)

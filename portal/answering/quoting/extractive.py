@@ -34,6 +34,7 @@ from portal.answering.quoting.questions import (
     content_words,
 )
 from portal.answering.quoting.rendering import as_markdown, render, render_marker
+from portal.answering.quoting.repeats import asks_only_why, without_repeated
 from portal.answering.quoting.rules.contacts import without_kind
 from portal.answering.quoting.rules.kinds import ANY_TEXT, Wanted, find_wanted
 from portal.answering.quoting.rules.synonyms import reworded
@@ -134,7 +135,7 @@ class ExtractiveChatModel:
         # "How much for hotels?" may or may not refer to the previous question.
         asked = request.turns[-1].content
         alone = asked_alone(asked) if asked != request.question else ""
-        if content_words(alone):
+        if content_words(alone) and not asks_only_why(asked):
             parts = self._with_or_alone(parts, asked, alone, request)
         if all(part.outcome is not Outcome.QUOTED for part in parts):
             about = tuple({one.number: one for part in parts for one in part.about}.values())
@@ -258,6 +259,7 @@ class ExtractiveChatModel:
         judged = judge(
             question, request.language, request.sources, self._reader, request.search_across
         )
+        judged = without_repeated(judged, request.turns)
         # Sources in another language are quoted only if no source in the question's is as likely.
         ranked = sorted(judged, key=lambda one: -one.chance)
         if ranked and not ranked[0].is_foreign and ranked[0].chance >= MIN_CHANCE:

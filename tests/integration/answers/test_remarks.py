@@ -89,3 +89,17 @@ def test_doubts_and_wishes_are_replied_to(portal: Portal, talk: UUID, remark: st
 @pytest.mark.parametrize("question", ["Tell me more about parking", "Explain the parking rules"])
 def test_remark_with_a_subject_is_a_question(portal: Portal, talk: UUID, question: str):
     assert "Bay nine" in ask(portal.services, portal.admin, talk, question).content
+
+
+def test_why_is_not_answered_by_the_same_words_again(portal: Portal):
+    portal.add(
+        "# Backups\n\nThe Downloads folder is not backed up. Work is backed up every night.\n\n"
+        "# Releases\n\nThe release is postponed. It is postponed because the tests failed.\n",
+        name="it.md",
+    )
+    talk = conversations.create(portal.services, portal.admin).id
+    first = ask(portal.services, portal.admin, talk, "Is the Downloads folder backed up?")
+    assert "is not backed up" in first.content
+    assert "do not say" in ask(portal.services, portal.admin, talk, "Why not?").content
+    ask(portal.services, portal.admin, talk, "Is the release postponed?")
+    assert "the tests failed" in ask(portal.services, portal.admin, talk, "Why?").content

@@ -54,7 +54,7 @@ _PROPER = re.compile(
     r"(?<=[a-z,;:)’'] )(?!I\b)[A-Z][\w’'-]*(?: [A-Z][\w’'-]*)*|[“\"《「『][^”\"》」』]+[”\"》」』]"
 )
 _ASKING = (
-    "many much long often else exactly tell explain mean please about also"
+    "many much long often else exactly tell explain mean please about also must should may might"
     " 多少 什么 什麼 哪些 哪个 哪裡 哪里 何时 何時 时候 時候 怎么 怎麼 如何 为什么 為什麼 请问"
     " 介绍 一下 可以 需要 还有 呢 吗 嗎 多 几 谁 誰"
 )

@@ -33,8 +33,8 @@ from portal.answering.quoting.questions import (
     asks_for_steps,
     content_words,
 )
+from portal.answering.quoting.remarks import asks_only_why, last_answer, reasons_only
 from portal.answering.quoting.rendering import as_markdown, render, render_marker
-from portal.answering.quoting.repeats import asks_only_why, without_repeated
 from portal.answering.quoting.rules.contacts import without_kind
 from portal.answering.quoting.rules.kinds import ANY_TEXT, Wanted, find_wanted
 from portal.answering.quoting.rules.synonyms import reworded
@@ -124,7 +124,8 @@ class ExtractiveChatModel:
             yield Abstained(wording.say("nothing", request), Outcome.NOTHING)
             return
         yield TextDelta(f"{wording.say('passage', request)}\n\n")
-        yield from _Quoter(request.sources).quote(outlines.passages(request.sources))
+        found = outlines.passages(request.sources, last_answer(request.turns))
+        yield from _Quoter(request.sources).quote(found)
         yield Abstained("", Outcome.REPLY)
 
     def _answer(self, request: ChatRequest) -> Iterator[ChatEvent]:
@@ -179,6 +180,9 @@ class ExtractiveChatModel:
         # A few words that no source has are a new question, not a follow-up.
         is_new = not has_words and alone == asked and not asks(asked)
         is_better = _has_words(others, alone) and (not has_words or _hold(others))
+        # Quotations in another language have no word of either question.
+        if not has_words and asks(alone):
+            is_better = is_better or _chance(others) > _chance(parts)
         return others if is_new or is_better else parts
 
     def _parts_in_years(self, request: ChatRequest) -> list[_Part]:
@@ -259,7 +263,7 @@ class ExtractiveChatModel:
         judged = judge(
             question, request.language, request.sources, self._reader, request.search_across
         )
-        judged = without_repeated(judged, request.turns)
+        judged = reasons_only(judged, request.turns[-1].content)
         # Sources in another language are quoted only if no source in the question's is as likely.
         ranked = sorted(judged, key=lambda one: -one.chance)
         if ranked and not ranked[0].is_foreign and ranked[0].chance >= MIN_CHANCE:
@@ -329,6 +333,10 @@ def _has_words(parts: Sequence[_Part], question: str) -> bool:
         for each in part.quotations
         for one in each.statements
     )
+
+
+def _chance(parts: Sequence[_Part]) -> float:
+    return max((each.confidence for part in parts for each in part.quotations), default=0.0)
 
 
 def _hold(parts: Sequence[_Part]) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from portal.answering.quoting.choosing import Quotation
+from portal.answering.quoting.remarks import is_quoted
 from portal.answering.quoting.statements import Statement, statements
 from portal.domain.answering import Source
 
@@ -20,17 +21,26 @@ def outline(sources: Sequence[Source]) -> list[Quotation]:
     return _sections(sources)[:_MAX_SECTIONS]
 
 
-def passages(sources: Sequence[Source]) -> list[Quotation]:
-    """Return all statements of the sources, in order; adjacent ones below the same heading and in
-    the same list or table are one quotation."""
+def passages(sources: Sequence[Source], answer: str) -> list[Quotation]:
+    """Return the sections that an answer quotes from or, if it quotes all their statements, the
+    whole sources. Adjacent statements in the same list or table are one quotation."""
+    wholes = [(source, statements(source)) for source in sources]
+    sections = [(source, _quoted_sections(source, whole, answer)) for source, whole in wholes]
+    has_more = any(not is_quoted(answer, source, one) for source, part in sections for one in part)
     found: list[Quotation] = []
-    for source in sources:
+    for source, shown in sections if has_more else wholes:
         above = ""
-        for (heading, _), run in groupby(statements(source), lambda one: (one.heading, one.group)):
-            shown = heading or source.heading or source.title
-            found.append(Quotation(source, tuple(run), title=shown if shown != above else ""))
-            above = shown
+        for (heading, _), run in groupby(shown, lambda one: (one.heading, one.group)):
+            title = heading or source.heading or source.title
+            found.append(Quotation(source, tuple(run), title=title if title != above else ""))
+            above = title
     return found[:_MAX_STATEMENTS]
+
+
+def _quoted_sections(source: Source, whole: Sequence[Statement], answer: str) -> list[Statement]:
+    """Return the statements below the headings that an answer quotes from."""
+    headings = {one.heading for one in whole if is_quoted(answer, source, one)}
+    return [one for one in whole if one.heading in headings]
 
 
 def outlined_count(sources: Sequence[Source]) -> int:

@@ -9,7 +9,7 @@ import pytest
 from portal.answering.quoting.extractive import ExtractiveChatModel
 from portal.answering.quoting.judging.evidence import Evidence
 from portal.answering.quoting.judging.relevance import judge
-from portal.domain.answering import Abstained, TextDelta
+from portal.domain.answering import Abstained, ChatRequest, TextDelta, Turn
 from tests.unit.answering.quoting.answers import (
     CATS,
     LEAVE,
@@ -129,3 +129,18 @@ def test_office_in_question_must_match_as_a_whole(said, is_answer):
     sources = [source(1, said)]
     _, order = content_of(list(chat.stream(request("总经理是谁？", sources, "zh"))), sources)
     assert bool(order) is is_answer
+
+
+def test_follow_up_is_asked_alone_if_that_is_likelier():
+    card, cars = "A lost card costs 50 yuan.", "Cars park in the basement."
+    sources = [source(1, card, language="en"), source(2, cars, language="en")]
+    reader = OddsReader({cars: 6.0}, {"门禁卡 哪里可以停车": {card: 2.0}})
+    turns = (
+        Turn("user", "门禁卡丢了怎么办？"),
+        Turn("assistant", card),
+        Turn("user", "哪里可以停车？"),
+    )
+    asked = ChatRequest("", turns, "门禁卡 哪里可以停车？", "zh", sources)
+    content, _ = content_of(ExtractiveChatModel(reader).stream(asked), sources)
+    assert cars in content
+    assert card not in content

@@ -77,23 +77,37 @@ _WEEKS = text(
     FROM flagged GROUP BY 1 ORDER BY 1 DESC
     """
 )
+# A question that was asked several times is one row, with its latest answer. What was searched for
+# tells a follow-up such as "Why?" from others.
 _QUESTIONS = text(
     ANSWERS
     + """
-    SELECT f.id, f.created_at, f.question, f.unanswered, f.model_failed, f.low_confidence,
-           f.not_useful, f.stale, f.feedback_reason AS reason,
-           COALESCE(CAST(f.retrieval ->> 'enabled_count' AS integer), 0) AS enabled_count,
-           COALESCE(CAST(f.retrieval ->> 'document_count' AS integer), 0) AS document_count,
-           COALESCE(f.sources, '[]') AS sources,
-           e.message_id IS NOT NULL AS is_kept
-    FROM flagged f LEFT JOIN evaluation_questions e ON e.message_id = f.id
-    WHERE f.question IS NOT NULL
-      AND CASE :problem WHEN 'unanswered' THEN unanswered WHEN 'model_failed' THEN model_failed
-               WHEN 'low_confidence' THEN low_confidence
-               WHEN 'not_useful' THEN not_useful WHEN 'stale' THEN stale
-               ELSE unanswered OR model_failed OR low_confidence OR not_useful OR stale END
-      AND (CAST(:message_id AS uuid) IS NULL OR f.id = :message_id)
-    ORDER BY f.created_at DESC, f.id LIMIT :limit
+    , reported AS (
+        SELECT f.*, COALESCE(NULLIF(f.retrieval ->> 'search_query', ''), question) AS searched
+        FROM flagged f
+        WHERE question IS NOT NULL
+          AND CASE :problem WHEN 'unanswered' THEN unanswered WHEN 'model_failed' THEN model_failed
+                   WHEN 'low_confidence' THEN low_confidence
+                   WHEN 'not_useful' THEN not_useful WHEN 'stale' THEN stale
+                   ELSE unanswered OR model_failed OR low_confidence OR not_useful OR stale END
+          AND (CAST(:message_id AS uuid) IS NULL OR id = :message_id)
+    ), latest AS (
+        SELECT (array_agg(id ORDER BY created_at DESC, id))[1] AS id, count(*) AS times,
+               bool_or(unanswered) AS unanswered, bool_or(model_failed) AS model_failed,
+               bool_or(low_confidence) AS low_confidence, bool_or(not_useful) AS not_useful,
+               bool_or(stale) AS stale,
+               (array_agg(feedback_reason ORDER BY created_at DESC)
+                   FILTER (WHERE feedback_reason IS NOT NULL))[1] AS reason,
+               bool_or(EXISTS (SELECT FROM evaluation_questions e WHERE e.message_id = reported.id))
+                   AS is_kept
+        FROM reported GROUP BY lower(rtrim(searched, ' ?？。.!！'))
+    )
+    SELECT l.*, r.created_at, r.question, r.searched,
+           COALESCE(CAST(r.retrieval ->> 'enabled_count' AS integer), 0) AS enabled_count,
+           COALESCE(CAST(r.retrieval ->> 'document_count' AS integer), 0) AS document_count,
+           COALESCE(r.sources, '[]') AS sources
+    FROM latest l JOIN reported r USING (id)
+    ORDER BY r.created_at DESC, r.id LIMIT :limit
     """
 )
 _DOCUMENTS = text(
@@ -153,12 +167,15 @@ class AnswerSource:
 
 @dataclass(frozen=True, slots=True)
 class ReportedQuestion:
-    """A question whose answer needs attention, by the answer's id. `sources` are the documents that
-    the answer cites, each once, without those that are gone."""
+    """A question whose answers need attention, by the id of the latest. `times` counts these
+    answers, `searched` is what was searched for, `sources` are the documents that the latest cites,
+    each once, without those that are gone."""
 
     id: UUID
     created_at: datetime
     question: str
+    searched: str
+    times: int
     unanswered: bool
     model_failed: bool
     low_confidence: bool

@@ -159,6 +159,28 @@ def test_page_shows_what_to_do_and_not_who_asked(
     assert "Who waters the plants?" not in get(client, portal)
 
 
+def test_question_asked_again_is_one_row(client: FlaskClient, portal: Portal, document) -> None:
+    judge(portal, answered(portal), FeedbackReason.WRONG)
+    latest = answered(portal, [Abstained("Nothing.")], QUESTION.lower().rstrip("?"))
+    other = answered(portal, [Abstained("Nothing.")], "Who waters the plants?")
+    found = report(portal).questions
+    assert [(one.id, one.times) for one in found] == [(other.id, 1), (latest.id, 2)]
+    assert (found[1].unanswered, found[1].not_useful, found[1].reason) == (True, True, "wrong")
+    assert "asked 2 times" in get(client, portal)
+
+
+def test_follow_up_is_shown_with_what_was_searched_for(
+    client: FlaskClient, portal: Portal, document
+) -> None:
+    services = saying(portal.services, [Abstained("Nothing.")])
+    conversation = conversations.create(services, asker(portal))
+    for question in ("Who waters the plants?", "Why?"):
+        ask(services, asker(portal), conversation.id, question)
+    page = get(client, portal)
+    assert "Searched for: waters plants Why?" in page
+    assert "q=waters+plants+Why" in page
+
+
 def test_source_in_the_trash_is_offered_for_restoring(
     client: FlaskClient, portal: Portal, document
 ) -> None:

@@ -72,8 +72,8 @@ class ChatRequest:
     `language` is the question's, `zh` or `en`. With `can_search` the model may ask for another
     search. `reply` is the portal's own reply to a message that is not about the documents; with
     `is_outline` the sources are from one document, whose outline goes above the reply, if there is
-    one, and with `is_passage` the sources are quoted as a whole. `search_across` searches the other
-    language, for a provider that finds no answer in the sources."""
+    one, and with `is_more` they are those that the last answer quotes from. `search_across`
+    searches the other language, for a provider that finds no answer in the sources."""
 
     system: str
     turns: Sequence[Turn]
@@ -83,7 +83,7 @@ class ChatRequest:
     can_search: bool = False
     reply: str | None = None
     is_outline: bool = False
-    is_passage: bool = False
+    is_more: bool = False
     tool_turns: Sequence[dict[str, Any]] = ()
     search_across: Callable[[], Sequence[Source]] | None = None
 

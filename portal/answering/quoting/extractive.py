@@ -104,8 +104,8 @@ class ExtractiveChatModel:
         """Yield an introduction and one delta per quotation; or Abstained."""
         if request.is_outline and request.sources:
             yield from self._outline(request)
-        elif request.is_passage:
-            yield from self._passages(request)
+        elif request.is_more:
+            yield from self._sections(request)
         elif request.reply is not None:
             yield Abstained(request.reply, Outcome.REPLY)
         else:
@@ -118,13 +118,16 @@ class ExtractiveChatModel:
         yield from _Quoter(request.sources).quote(outlines.outline(request.sources))
         yield Abstained(f"\n\n{request.reply}" if request.reply else "", Outcome.REPLY)
 
-    def _passages(self, request: ChatRequest) -> Iterator[ChatEvent]:
+    def _sections(self, request: ChatRequest) -> Iterator[ChatEvent]:
         if not request.sources:
             # They were switched off or deleted a moment ago.
             yield Abstained(wording.say("nothing", request), Outcome.NOTHING)
             return
-        yield TextDelta(f"{wording.say('passage', request)}\n\n")
-        found = outlines.passages(request.sources, last_answer(request.turns))
+        found = outlines.sections_around(request.sources, last_answer(request.turns))
+        if not found:
+            yield Abstained(wording.say("no_more", request), Outcome.REPLY)
+            return
+        yield TextDelta(f"{wording.say('section', request)}\n\n")
         yield from _Quoter(request.sources).quote(found)
         yield Abstained("", Outcome.REPLY)
 

@@ -1,4 +1,4 @@
-"""Documents without a question: the first sentence of each section, or whole passages."""
+"""Documents without a question: the first sentence of each section, or whole sections."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ def outline(sources: Sequence[Source]) -> list[Quotation]:
     return _sections(sources)[:_MAX_SECTIONS]
 
 
-def passages(sources: Sequence[Source], answer: str) -> list[Quotation]:
-    """Return the sections that an answer quotes from or, if it quotes all their statements, the
-    whole sources. Adjacent statements in the same list or table are one quotation."""
-    wholes = [(source, statements(source)) for source in sources]
-    sections = [(source, _quoted_sections(source, whole, answer)) for source, whole in wholes]
-    has_more = any(not is_quoted(answer, source, one) for source, part in sections for one in part)
+def sections_around(sources: Sequence[Source], answer: str) -> list[Quotation]:
+    """Return the sections that an answer quotes from, unless it quotes all of them. Adjacent
+    statements in the same list or table are one quotation."""
     found: list[Quotation] = []
-    for source, shown in sections if has_more else wholes:
+    has_more = False
+    for source in sources:
+        shown = _quoted_sections(source, statements(source), answer)
+        has_more |= any(not is_quoted(answer, source, one) for one in shown)
         above = ""
         for (heading, _), run in groupby(shown, lambda one: (one.heading, one.group)):
             title = heading or source.heading or source.title
             found.append(Quotation(source, tuple(run), title=title if title != above else ""))
             above = title
-    return found[:_MAX_STATEMENTS]
+    return found[:_MAX_STATEMENTS] if has_more else []
 
 
 def _quoted_sections(source: Source, whole: Sequence[Statement], answer: str) -> list[Statement]:

@@ -15,9 +15,13 @@ _WORDS = {
         "en": "Summarising takes a language model. This is the outline of “{title}”, with the "
         "first sentence of each section, word for word:",
     },
-    "passage": {
-        "zh": "上面引用的原文所在的段落：",
-        "en": "The passages that the last answer quotes from, word for word:",
+    "section": {
+        "zh": "上面引用的原文所在的章节：",
+        "en": "The section that the last answer quotes from, word for word:",
+    },
+    "no_more": {
+        "zh": "那一节没有更多内容了。点开上面的引用标记，可以在文档中继续阅读。",
+        "en": "That section says no more. Open a citation above to read on in the document.",
     },
     "on_topic": {
         "zh": "文档提到了这个话题，但没有写明所问的内容。",

@@ -92,11 +92,11 @@ _WORDS = {
 @dataclass(frozen=True, slots=True)
 class Reply:
     """A reply to a message; `outlined` are the chunks of a document to outline above it, or with
-    `is_passage` those to quote as a whole."""
+    `is_more` those that the last answer quotes from."""
 
     text: str | None = None
     outlined: Sequence[UUID] = ()
-    is_passage: bool = False
+    is_more: bool = False
 
 
 def find_reply(
@@ -127,7 +127,7 @@ def find_reply(
             if conversation_id
             else ()
         )
-        return Reply(None if cited else say("no_more"), cited, is_passage=bool(cited))
+        return Reply(None if cited else say("no_more"), cited, is_more=bool(cited))
     titles = _titles(session, user, conversation_id, scope)
     if understood.intent is Intent.LIST_DOCUMENTS:
         enabled_count, total_count = switch_store.count_enabled(

@@ -71,8 +71,8 @@ class Retrieved:
     """The input of an answer: chunks, best first and numbered from 1; the turns before the question
     with the documents that they cite; and the enabled set at that moment. With `reply` nothing was
     searched; with `is_outline` the chunks are those of documents to outline above the reply, or for
-    a model to read as a whole, which have `chunk_count` chunks in all; with `is_passage` they are
-    quoted as a whole."""
+    a model to read as a whole, which have `chunk_count` chunks in all; with `is_more` they are
+    those that the last answer quotes from."""
 
     sources: tuple[Source, ...]
     turns: tuple[Turn, ...]
@@ -86,7 +86,7 @@ class Retrieved:
     embedding_model: str | None
     reply: str | None = None
     is_outline: bool = False
-    is_passage: bool = False
+    is_more: bool = False
     chunk_count: int = 0
 
 
@@ -137,8 +137,8 @@ def _retrieve_without_search(services: Services, asked: Asked) -> Retrieved | No
     retrieved, _ = _search_and_read(services, asked, (), outlined=reply.outlined)
     read = {source.document_id for source in retrieved.sources}
     private_reads.record(services, asked.user, read, found=False)
-    is_outline = not reply.is_passage and (reply.text is None or bool(reply.outlined))
-    return replace(retrieved, reply=reply.text, is_outline=is_outline, is_passage=reply.is_passage)
+    is_outline = not reply.is_more and (reply.text is None or bool(reply.outlined))
+    return replace(retrieved, reply=reply.text, is_outline=is_outline, is_more=reply.is_more)
 
 
 def _queries(chat: ChatModel, asked: Asked, query: str) -> tuple[str, ...]:

@@ -330,7 +330,7 @@ class AnswerStream(Iterator[AnswerEvent]):
             can_search=self._services.chat.takes_tools,
             reply=retrieved.reply,
             is_outline=retrieved.is_outline,
-            is_passage=retrieved.is_passage,
+            is_more=retrieved.is_more,
             search_across=self._search_across,
         )
 

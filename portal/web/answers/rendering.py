@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ from flask import Flask, get_template_attribute
 from flask_babel import format_decimal, gettext
 from markupsafe import Markup
 
+from portal.answering.quoted import quoted_lines, quoted_tables
 from portal.domain.answering import Outcome, SentenceSupport
 from portal.domain.conversations import (
     AnswerBegun,
@@ -27,6 +29,7 @@ from portal.errors import N_
 from portal.services.answers.drafts import READ_OF
 from portal.services.answers.exporting import answer_with_sources
 from portal.services.answers.writers import EXTRACTIVE
+from portal.text.layout.tables import split_cells
 from portal.web.answers.html import to_html
 from portal.web.i18n import language
 from portal.web.search.explanations import degraded_notices
@@ -47,6 +50,7 @@ REASON_WORDS = {
     FeedbackReason.OUTDATED: N_("Outdated"),
     FeedbackReason.BAD_SOURCE: N_("Bad source"),
 }
+_ESCAPED = re.compile(r"\\([^\w\s]|_)")
 # Answers with these statuses have no quotation and show the chunks that were found.
 SHOWS_CHUNKS = frozenset({MessageStatus.ABSTAINED, MessageStatus.UNAVAILABLE})
 
@@ -77,6 +81,23 @@ def answer_html(message: Message, macro: str = "marker") -> Markup:
 def cited(message: Message) -> tuple[Citation, ...]:
     """Return the cited sources by number."""
     return _in_order(source for source in message.citations if source.was_cited)
+
+
+def quoted_header(message: Message, citation: Citation) -> tuple[str, ...]:
+    """Return the header below which an answer quotes the rows of a citation; empty for other
+    text."""
+    first = citation.excerpt.partition("\n")[0]
+    cells = [first[start:end].strip() for start, end in split_cells(first, 0, len(first))]
+    for table in quoted_tables(quoted_lines(message.content)):
+        width = len(table.header)
+        filled = cells + [""] * (width - len(cells))
+        if width > 1 and any(list(map(_unescaped, row)) == filled for row in table.rows):
+            return tuple(map(_unescaped, table.header))
+    return ()
+
+
+def _unescaped(markdown: str) -> str:
+    return _ESCAPED.sub(r"\1", markdown)
 
 
 def consulted(message: Message) -> tuple[Citation, ...]:
@@ -182,6 +203,7 @@ def _globals() -> dict[str, Any]:
         "answer_html": answer_html,
         "answer_with_sources": lambda message: answer_with_sources(message, language()),
         "cited_sources": cited,
+        "quoted_header": quoted_header,
         "consulted_sources": consulted,
         "changed_count": changed_count,
         "unsupported_count": unsupported_count,

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from flask import Flask, get_template_attribute
 from sqlalchemy import text
 
 from portal.domain.conversations import SourceState
@@ -13,7 +14,7 @@ from portal.domain.documents import DocumentSummary
 from portal.services.documents import library
 from portal.services.documents.ingestion import indexing
 from portal.store.documents.ingestion import files, jobs
-from portal.web.answers.rendering import changed_count
+from portal.web.answers.rendering import changed_count, quoted_header
 from portal.web.presenters import percent
 from tests.conftest import Portal
 from tests.factories.uploads import upload
@@ -55,6 +56,31 @@ def test_card_of_a_table_row_names_the_column_of_each_cell(chat: Chat, portal: P
         card = chat.get(f"/citations/{citation.id}/card", **headers).text
         assert f"<li>{said}</li>" in card
         assert "<table" not in card
+
+
+@pytest.mark.parametrize(
+    ("excerpt", "header"),
+    [
+        ("Lamp_2 | 88 | ", ("Article", "Price (CNY)", "Days")),
+        ("Lamp_2 | 88", ("Article", "Price (CNY)", "Days")),
+        ("Lamp_2 | 99", ()),
+        ("Lamp_2", ()),
+    ],
+)
+def test_quoted_rows_have_the_header_of_the_answer(
+    app: Flask, chat: Chat, excerpt: str, header: tuple[str, ...]
+) -> None:
+    address = chat.begin()
+    chat.ask(address)
+    message = chat.messages(address)[1]
+    table = "> | Article | Price (CNY) | Days |\n> | --- | --- | --- |\n> | Lamp\\_2 | **88** |  |"
+    citation = replace(message.citations[0], excerpt=excerpt)
+    message = replace(message, content=f"{table}\n>\n> [1]", citations=(citation,))
+    assert quoted_header(message, citation) == header
+    with app.test_request_context():
+        quotation = get_template_attribute("macros/text.html", "quotation")
+        shown = quotation(excerpt, quoted_header(message, citation))
+    assert shown.count('<th scope="col">') == len(header)
 
 
 def test_citation_page_marks_a_quote_that_no_longer_matches(

@@ -16,7 +16,7 @@ from itertools import pairwise
 from portal.answering.people import with_name
 from portal.answering.quoted import quoted_lines, quoted_tables
 from portal.answering.quoting.parts import names_nothing
-from portal.answering.quoting.questions import asks, content_words, is_han
+from portal.answering.quoting.questions import IT, asks, content_words, is_han
 from portal.answering.replies import understand
 from portal.answering.substitution import Likeness, is_alone, is_condition, substitute
 from portal.answering.writing.prompt import within_budget
@@ -32,7 +32,7 @@ _BACK_ZH = (
     "|这里|那里|這裡|那裡|当时|當時"
 )
 _BACK_EN = (
-    "it|its|they|them|their|theirs|he|him|his|she|her|hers|that|these|those|then|former|latter"
+    "(?-i:[Ii]ts?)|they|them|their|theirs|he|him|his|she|her|hers|that|these|those|then|former|latter"
     "|this(?! (?:year|quarter|month|week|summer|winter|morning|afternoon|evening)\\b)"
     # "Is there a canteen?" and "who is the one to call?" stand alone.
     r"|(?<!\bis )(?<!\bare )(?<!\bwas )(?<!\bwere )there(?! (?:is|are|was|were)\b)"
@@ -57,6 +57,16 @@ _ASKING = (
     "many much long often else exactly tell explain mean please about also must should may might"
     " 多少 什么 什麼 哪些 哪个 哪裡 哪里 何时 何時 时候 時候 怎么 怎麼 如何 为什么 為什麼 请问"
     " 介绍 一下 可以 需要 还有 呢 吗 嗎 多 几 谁 誰"
+)
+# "Who approves?" and 怎么申请 ask nothing without an object, unlike "where can I park?".
+_NEED_OBJECT = (
+    "approve approves approval authorise authorize sign signs decide decides responsible charge"
+    " apply apply for request register attend attends handle handles contact ask tell notify inform"
+    " submit send confirm check start starts begin end ends finish expire take takes cost costs"
+    " pay pays do does done happen happens use used change work works"
+    " 批准 审批 批 同意 签字 签 负责 负责人 管 决定 申请 办理 办 提交 交 递交 通知 联系 处理 参加 主持"
+    " 确认 检查 登记 领取 领 开始 结束 截止 到期 生效 需要 要求 花 付 用 做 改 发生"
+    " 審批 負責 負責人 決定 申請 辦理 辦 遞交 聯系 處理 參加 確認 檢查 登記 領取 領 開始 結束 發生"
 )
 # "No, I meant the notice period."
 _CORRECTS = re.compile(
@@ -236,7 +246,12 @@ def asked_alone(question: str) -> str:
         question = question[correction.end() :]
     subject = _new_subject(question)
     # 总监呢 asks the previous question about a 总监.
-    return "" if _POINTS_BACK.search(question) or is_condition(subject) else subject
+    if _POINTS_BACK.search(question) or is_condition(subject):
+        return ""
+    needs_object = asks(subject) and _need_object(lexemes.language()).issuperset(
+        _content_terms(subject)
+    )
+    return "" if needs_object else subject
 
 
 def _subject(before: str, question: str) -> list[str]:
@@ -250,13 +265,19 @@ def _subject(before: str, question: str) -> list[str]:
 
 
 @cache
+def _need_object(_language: str) -> frozenset[str]:
+    return frozenset(index_terms(_NEED_OBJECT).split())
+
+
+@cache
 def _asking_terms(_language: str) -> frozenset[str]:
     return stop_terms() | frozenset(index_terms(_ASKING).split())
 
 
 def _content_terms(text: str) -> list[str]:
     asking = _asking_terms(lexemes.language())
-    return [term for term in index_terms(text).split() if term not in asking]
+    found = [term for term in index_terms(text).split() if term not in asking]
+    return found + IT.findall(text)
 
 
 def _surface(text: str) -> list[str]:

@@ -85,6 +85,8 @@ _GREETING = re.compile(
     r"[\s,，。.…!！:：~、—-]*",
     re.IGNORECASE,
 )
+# The department, which would be a stop word, but not in "WHAT IS IT".
+IT = re.compile(r"(?<![A-Za-z\d])(?<![A-Z] )IT(?![A-Za-z\d])")
 _WRITTEN = {"啥": "什么", "咋": "怎么"}
 _NUMBER_OF = re.compile(rf"(?<=[{HAN}][{HAN}])号码?(?=\s*[是为]?\s*(?:多少|什么|几))")
 _FIRST_HAN = HAN[0]
@@ -190,6 +192,7 @@ def content_words(question: str) -> tuple[Word, ...]:
         else:
             found.append(Word(term, text, start, end))
         end_before = end
+    found.extend(Word("IT", "it", *match.span()) for match in IT.finditer(question))
     return tuple(sorted(found, key=lambda word: word.start))
 
 

@@ -121,10 +121,18 @@ def _senses_of(lexicon: _Lexicon, terms: Sequence[str]) -> Iterator[Sense]:
 
 
 def share_of_best(senses: Sequence[Sense], terms: frozenset[str] | set[str]) -> float:
-    """Return how much of the best sense is among terms: in [0, 1]."""
+    """Return how much of the best sense is among terms: in [0, 1]. The last term has to be: a
+    "year-end party" is not a "year-end bonus"."""
     # Most senses share no term with the text, and `isdisjoint` finds that out fastest.
     there = [sense for sense in senses if not terms.isdisjoint(sense)]
-    return max([sum(term in terms for term in sense) / len(sense) for sense in there], default=0.0)
+    return max(
+        [
+            sum(term in terms for term in sense) / len(sense)
+            for sense in there
+            if sense[-1] in terms
+        ],
+        default=0.0,
+    )
 
 
 def translated_share(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portal.answering.follow_up import rewritten, search_query
+from portal.answering.follow_up import asked_alone, rewritten, search_query
 from portal.domain.answering import Heartbeat, Turn
 from portal.errors import ChatUnavailable
 from portal.text.counting.token_bound import token_bound
@@ -232,6 +232,7 @@ def test_each_new_subject_replaces_the_one_before():
         ("How far is it?", "How do I get to the casino, by bus?"),
         ("What is the code of the bicycles?", "Who is the CEO?"),
         ("自行车的密码是多少？", "总经理是谁？"),
+        ("How do I book a room?", "Who is in charge of IT?"),
     ],
 )
 def test_question_that_stands_alone_is_unchanged(before, question):
@@ -301,6 +302,23 @@ def test_rule_decides_when_the_model_is_late_and_its_stream_is_closed():
 )
 def test_question_without_a_subject_gets_the_previous_one(question):
     assert search_query(turns("年假有几天？"), question) == f"年假 {question}"
+
+
+@pytest.mark.parametrize(
+    ("question", "alone"),
+    [
+        ("谁审批？", ""),
+        ("怎么申请？", ""),
+        ("Who approves?", ""),
+        ("Who is responsible?", ""),
+        ("哪里可以停车？", "哪里可以停车"),
+        ("Where can I park?", "Where can I park"),
+        ("谁审批出差？", "谁审批出差"),
+        ("Who is responsible for IT?", "Who is responsible for IT"),
+    ],
+)
+def test_verb_without_its_object_is_not_asked_alone(question, alone):
+    assert asked_alone(question) == alone
 
 
 def test_long_message_stands_alone():

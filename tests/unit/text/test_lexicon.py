@@ -61,9 +61,10 @@ def test_numbers_and_names_in_both_languages_count() -> None:
     assert share("PO-4711", "订单已发货") == 0.0
 
 
-def test_part_of_a_sense_counts_in_part() -> None:
+def test_part_of_a_sense_with_its_last_term_counts_in_part() -> None:
     senses = [("annual", "leav"), ("holiday",)]
-    assert share_of_best(senses, {"annual"}) == 0.5
+    assert share_of_best(senses, {"leav"}) == 0.5
+    assert share_of_best(senses, {"annual"}) == 0.0
     assert share_of_best(senses, {"annual", "holiday"}) == 1.0
     assert share_of_best([], {"annual"}) == 0.0
 

@@ -10,7 +10,7 @@ import numpy as np
 import rjieba
 from numpy.typing import NDArray
 
-from portal.answering.quoting.questions import Word, find_dates
+from portal.answering.quoting.questions import IT, Word, find_dates
 from portal.answering.quoting.rules.groups.weekdays import find_weekdays
 from portal.text.characters.folding import fold
 from portal.text.characters.scripts import HAN
@@ -68,6 +68,7 @@ def shares_of_words(
     }
     for row, text in enumerate(texts):
         terms = {*index_terms(text).split(), *(one.term for one in find_dates(text))}
+        terms.update(IT.findall(text))
         folded = fold(text).text
         for column, word in enumerate(words):
             if word.term in terms or (word.is_han and len(word.text) > 1 and word.text in folded):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from portal.answering.quoting.judging.matching import shares_of_words
 from portal.answering.quoting.questions import (
     as_question,
     asks_for_list,
@@ -457,3 +458,16 @@ def test_question_about_steps_asks_for_a_list(question):
     assert asks_for_list(question, is_numbered=True)
     assert find_wanted(question) is not Wanted.COUNT
     assert not {"步", "几步", "一步", "每"} & {word.text for word in content_words(question)}
+
+
+def test_department_of_it_is_a_content_word() -> None:
+    for question, is_named in (
+        ("Who is in charge of IT?", True),
+        ("IT谁负责？", True),
+        ("WHAT IS IT?", False),
+        ("Is it open?", False),
+        ("What is an ITEM?", False),
+    ):
+        assert ("IT" in [one.term for one in content_words(question)]) is is_named
+    texts = ["Marco runs IT.", "Marco runs it.", "IT-Abteilung"]
+    assert list(shares_of_words(content_words("Who runs IT?"), texts)[:, -1]) == [1, 0, 1]

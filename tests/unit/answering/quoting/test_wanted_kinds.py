@@ -166,7 +166,10 @@ def test_question_how_other_things_are_calculated_wants_no_money(question):
     ("wanted", "questions"),
     [
         (Wanted.CLOCK, ("At what times can I fetch it?", "几点取件？")),
-        (Wanted.CONTACT, ("店里的电话", "What's your website?")),
+        (
+            Wanted.CONTACT,
+            ("店里的电话", "What's your website?", "怎么联系房东", "How can I get hold of HR?"),
+        ),
         (
             Wanted.COUNT,
             ("志愿者最小要多大年纪？", "那两周有几位客户没来？", "一共有多少块地？", "要几桶油"),
@@ -192,7 +195,12 @@ def test_question_how_other_things_are_calculated_wants_no_money(question):
         (Wanted.TIME, ("几时开业？", "How early do I have to ask?", "几月放假？")),
         (
             Wanted.ANYTHING,
-            ("What's my holiday allowance?", "What is she in charge of?", "老跳闸是哪儿的毛病？"),
+            (
+                "How do I reach the Leeds office?",
+                "What's my holiday allowance?",
+                "What is she in charge of?",
+                "老跳闸是哪儿的毛病？",
+            ),
         ),
     ],
 )
@@ -339,3 +347,15 @@ def test_recipient_is_not_the_holder_of_an_office(said, is_held):
     question = "总经理是谁？" if "总" in said else "Who is the CTO?"
     assert find_wanted(question) is Wanted.HOLDER
     assert can_hold(Wanted.HOLDER, said, question) is is_held
+
+
+@pytest.mark.parametrize(
+    ("question", "said", "unsaid"),
+    [
+        ("How do I reach IT?", "Come to desk 14.", "Import the profile, then test it."),
+        ("How do I contact the front desk?", "Dial 8000.", "The front desk opens at nine."),
+        ("怎么联系房东？", "有事在业主群里说。", "房东每年检查一次。"),
+    ],
+)
+def test_channel_says_how_to_reach_someone(question, said, unsaid):
+    assert [can_hold(Wanted.CONTACT, one, question) for one in (said, unsaid)] == [True, False]

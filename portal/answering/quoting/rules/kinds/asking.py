@@ -9,6 +9,7 @@ from portal.answering.quoting.rules.kinds.patterns import (
     HAN_MONEY_NOUN,
     MONEY_NOUN,
     OFFICE,
+    REACHES,
     TIME_UNIT,
     any_of,
 )
@@ -150,6 +151,7 @@ _ASKED = (
         any_of(
             r"(?:(?<!打)电话|(?:手机|座机|传真)(?=号)|热线|邮箱|邮件地址|网址|联系方式|分机|微信|qq)号?码?(?:地址)?(?:是|为|有)?(?:多少|几|什么|哪个?)?\Z"
             r"|(?:什么|哪个|多少)(?:电话|热线|邮箱|邮件地址|网址|联系方式|分机)|打(?:哪(?![一天日])|(?:什么|几)(?=号|电话|热线|\Z))",
+            REACHES,
             r"(?:(?:phone|extension|hotline) number|e-?mail address)(?! (?:polic(?:y|ies)|rules?|formats?|lists?|books?)\b)",
             r"(?:what|which)(?: is|'s)?(?: the| our| your| their)?(?: \w+)? web ?site\b|\burl\b|\bweb(?: ?site)? address\b",
             r"(?<!at )what number|\A(?:the )?(?:phone |telephone )?number for\b(?!.*\b(?:order|invoice|account|policy|model|part|room|case|ticket|tax)\b)|which number (?:do|should|can|must) (?:i|we) (?:call|ring|dial|phone)\b",

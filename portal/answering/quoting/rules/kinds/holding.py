@@ -24,6 +24,7 @@ from portal.answering.quoting.rules.kinds.patterns import (
     NUMERAL,
     OFFICE,
     ORDINAL,
+    REACHES,
     TIME_UNIT,
     any_of,
 )
@@ -240,6 +241,15 @@ _NARROWER = {
         ),
     ),
     Wanted.CONTACT: (
+        (
+            re.compile(REACHES),
+            any_of(
+                _E_MAIL, _WEB_ADDRESS, r"(?<![\d.,])\d{3,24}(?!\d)",
+                r"联系|拨打?|致电|来电|发邮件|留言|微信|钉钉|飞书|企微|群[里内组]|前台|工位|分机|电话|热线|窗口|工单",
+                r"\b(?:call|ring|dial|phone|write|e-?mail|mail|message|slack|teams|channel|chat|ticket"
+                r"|desk|extension|hotline|contact|drop (?:in|by)|come (?:to|by)|speak to|ask)\b",
+            ),
+        ),
         (re.compile(r"邮箱|邮件地址|\be-?mail address"), any_of(_E_MAIL)),
         # An extension is not a mobile number.
         (re.compile(r"手机|\b(?:mobile|cell)\b"), any_of(r"\d(?:[ ()-]{0,2}\d){8,14}")),

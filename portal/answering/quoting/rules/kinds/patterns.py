@@ -10,6 +10,13 @@ def any_of(*patterns: str) -> re.Pattern[str]:
     return re.compile("|".join(patterns), re.ASCII)
 
 
+# "How do I reach IT?" asks for a number, a desk or a channel, but not "how do I reach the office?".
+REACHES = (
+    r"(?:怎么样?|怎样|如何|咋)(?:才?能)?联系"
+    r"|\bhow (?:do|can|should|could) (?:i|we|you|they|one|customers|guests|clients|members)"
+    r" (?:contact|get (?:hold of|in touch with|through to)"
+    r"|reach(?! (?:(?:the|your|our) )?(?:[\w-]+ )?(?:office|building|site|station|hotel|lab|venue|campus|plant|airport|floor|roof)\b))"
+)
 CODE = r"[a-z]+[-_]?\d[a-z\d_-]*"  # P12, yx-220
 NUMBER_WORD = (
     r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty"

@@ -61,7 +61,7 @@ _ASKING = (
 # "Who approves?" and 怎么申请 ask nothing without an object, unlike "where can I park?".
 _NEED_OBJECT = (
     "approve approves approval authorise authorize sign signs decide decides responsible charge"
-    " apply apply for request register attend attends handle handles contact ask tell notify inform"
+    " apply for request register attend attends handle handles contact ask tell notify inform"
     " submit send confirm check start starts begin end ends finish expire take takes cost costs"
     " pay pays do does done happen happens use used change work works"
     " 批准 审批 批 同意 签字 签 负责 负责人 管 决定 申请 办理 办 提交 交 递交 通知 联系 处理 参加 主持"
